@@ -1,0 +1,57 @@
+# Few commands, the same for people and for CI. `make` alone lists them.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+NODE := tests/interop
+NODE_READY := $(NODE)/node_modules/.ready
+
+.PHONY: help run test check format generate bench build clean install
+
+help: ## list the commands
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+
+install: $(READY) ## make the virtual environment with everything in it
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Pilothouse needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	@touch $@
+
+# Node programs that tests talk to; without npm those tests are skipped and say so.
+$(NODE_READY): $(NODE)/package.json
+	@if command -v npm >/dev/null; then cd $(NODE) && npm install --no-audit --no-fund --loglevel=error && touch node_modules/.ready; \
+	else echo "npm not found: tests against the TypeScript SDK will be skipped"; fi
+
+run: $(READY) ## start the demo: the scripted agent in your terminal
+	@$(BIN)/pilothouse demo
+
+test: $(READY) $(NODE_READY) ## run every test that this machine can run, after the checks
+	@$(MAKE) --no-print-directory check
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(READY) ## formatting, lint, types, generated code
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy
+	$(BIN)/python tools/generate_schema.py --check
+
+format: $(READY) ## format and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+generate: $(READY) ## write the schema types and method tables anew
+	$(BIN)/python tools/generate_schema.py
+
+bench: $(READY) ## compare the ACP library with the official SDK
+	$(BIN)/python bench/acp.py
+
+build: $(READY) ## build the wheel and the source distribution
+	$(BIN)/python -m pip install --quiet build
+	$(BIN)/python -m build
+
+clean: ## remove what was built
+	rm -rf $(VENV) $(NODE)/node_modules dist .mypy_cache .ruff_cache .pytest_cache

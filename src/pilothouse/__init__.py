@@ -1,0 +1,3 @@
+"""Every coding agent, on every screen."""
+
+__version__ = "0.1.0"

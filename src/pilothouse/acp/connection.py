@@ -1,0 +1,583 @@
+"""The asyncio driver: moves lines between a link and the peer, and work to its handlers.
+
+Notifications are handled in receive order, one at a time per session, before the answer that follows them is
+given to its caller. Requests run as tasks of their own. Reading stops while too much is unhandled. Whatever the
+peer does, `close` ends, and every open call gets an answer or an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property, partial
+from typing import Any, Protocol, Self
+
+import msgspec
+from msgspec import Raw, UnsetType
+
+from .errors import ConnectionClosed, RequestError, ValidationError
+from .framing import DEFAULT_LINE_LIMIT, Oversize
+from .jsonrpc import RequestId, encode_error, encode_result
+from .lanes import Backlog, Handler, Lane, handling
+from .methods import CANCEL_REQUEST
+from .peer import Malformed, Message, Peer, Response, Unmatched
+from .transport import Link, MessageLink, StreamLink, Transport
+
+__all__ = [
+    "Connection",
+    "Diagnostic",
+    "Dispatcher",
+    "JsonValue",
+    "MethodHandler",
+    "StreamDirection",
+    "StreamEvent",
+    "StreamObserver",
+]
+
+logger = logging.getLogger("pilothouse.acp")
+
+JsonValue = Any
+MethodHandler = Callable[[str, JsonValue | None, bool], Awaitable[JsonValue | None]]
+
+DEFAULT_BACKLOG = 4 * 1024 * 1024
+"""Bytes received and not yet handled before reading stops."""
+MESSAGE_OVERHEAD = 512
+"""What a small message costs in memory besides its bytes, so that a flood of tiny ones is bounded too."""
+MAX_INFLIGHT = 4096
+"""Requests of the peer that may be under way at once; more are refused, not queued."""
+LINGER = 1.0
+"""How long requests under way may still finish after the peer has closed its end."""
+
+
+class StreamDirection(str, Enum):
+    INCOMING = "incoming"
+    OUTGOING = "outgoing"
+
+
+@dataclass(frozen=True)
+class StreamEvent:
+    """One message as it passed; `message` is decoded only when asked for."""
+
+    direction: StreamDirection
+    raw: bytes
+
+    @cached_property
+    def message(self) -> dict[str, Any]:
+        decoded: dict[str, Any] = msgspec.json.decode(self.raw)
+        return decoded
+
+
+StreamObserver = Callable[[StreamEvent], Awaitable[None] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """Something a peer did that had to be mended, skipped or refused; never fatal."""
+
+    kind: str
+    """malformed · repair · unmatched_response · unhandled_notification · handler_error · observer_error · stalled"""
+    message: str
+    method: str | None = None
+    excerpt: str = ""
+
+    def __str__(self) -> str:
+        where = f" in {self.method}" if self.method else ""
+        return f"{self.kind}{where}: {self.message}" + (f" | {self.excerpt}" if self.excerpt else "")
+
+
+class Dispatcher(Protocol):
+    """Turns received methods into handler calls."""
+
+    def notification(self, method: str, params: Raw | None) -> tuple[str | None, Handler, dict[str, Any]] | None:
+        """The session a notification belongs to and how to handle it; None when nobody wants it."""
+        ...
+
+    def request(
+        self, method: str, params: Raw | None
+    ) -> tuple[str | None, Handler, dict[str, Any], Callable[[Any], Any]]:
+        """The same for a request, with what turns the handler's value into a result. Raises RequestError."""
+        ...
+
+
+class Pending:
+    """A call of this side that waits for its answer."""
+
+    __slots__ = ("future", "lane", "session")
+
+    def __init__(self, future: asyncio.Future[Raw | None], session: str | None, lane: Lane | None) -> None:
+        self.future = future
+        self.session = session
+        self.lane = lane  # the lane whose handler makes this call
+
+    def resolve(self, response: Response[Pending]) -> None:
+        if self.future.done():
+            return
+        if response.error is not None:
+            self.future.set_exception(response.error)
+        else:
+            self.future.set_result(response.result)
+
+    def fail(self, error: BaseException) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+            self.future.exception()  # a caller that is gone already must not cause a log entry
+
+
+class Connection:
+    """A JSON-RPC 2.0 connection.
+
+    `handler` is called as `handler(method, params, is_notification)`; a `Dispatcher` can be given instead. The link
+    is a `Link`, a message `Transport`, or a stream writer with its reader.
+    """
+
+    def __init__(
+        self,
+        handler: MethodHandler | Dispatcher,
+        writer: asyncio.StreamWriter | Transport | Link,
+        reader: asyncio.StreamReader | None = None,
+        *,
+        observers: Sequence[StreamObserver] | None = None,
+        listening: bool = True,
+        receive_timeout: float | None = None,
+        line_limit: int = DEFAULT_LINE_LIMIT,
+        backlog_limit: int = DEFAULT_BACKLOG,
+        reply_to_malformed: bool = False,
+        on_diagnostic: Callable[[Diagnostic], None] | None = None,
+        describe_end: Callable[[], Awaitable[ConnectionClosed]] | None = None,
+    ) -> None:
+        self._dispatcher: Dispatcher = handler if not callable(handler) else FunctionDispatcher(handler)
+        self._link = _as_link(writer, reader, line_limit)
+        self._peer: Peer[Pending] = Peer()
+        self._backlog = Backlog(backlog_limit)
+        self._lanes: dict[str, Lane] = {}
+        self._serving: dict[RequestId, asyncio.Task[None]] = {}
+        self._aside: set[asyncio.Future[Any]] = set()
+        self._observers: list[StreamObserver] = list(observers or ())
+        self._receive_timeout = receive_timeout
+        self._reply_to_malformed = reply_to_malformed
+        self._on_diagnostic = on_diagnostic or _log_diagnostic
+        self._describe_end = describe_end
+        self._end: ConnectionClosed | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._ended = asyncio.Event()
+        self._reader_task: asyncio.Task[None] | None = None
+        if listening:
+            self._reader_task = asyncio.get_running_loop().create_task(self._receive(), name="acp receive")
+
+    # -- public: life cycle --
+
+    @property
+    def is_closed(self) -> bool:
+        return self._end is not None
+
+    async def wait_closed(self) -> ConnectionClosed:
+        """Wait until no more messages can arrive; the answer says why."""
+        await self._ended.wait()
+        assert self._end is not None
+        return self._end
+
+    async def main_loop(self) -> None:
+        """Receive in the calling task until the peer closes its end. For connections made with `listening=False`."""
+        if self._reader_task is not None:
+            raise RuntimeError("the connection is already receiving")
+        self._reader_task = asyncio.current_task()
+        try:
+            await self._receive()
+        finally:
+            self._reader_task = None
+        await self._linger()
+
+    async def close(self) -> None:
+        """Fail open calls, end handlers, give up the link. Safe to call twice and from a handler."""
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self._close(asyncio.current_task()))
+        await asyncio.shield(self._closing)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def add_observer(self, observer: StreamObserver) -> None:
+        """Call `observer` with every message that passes, in both directions."""
+        self._observers.append(observer)
+
+    # -- public: calls --
+
+    async def send_request(self, method: str, params: JsonValue | None = None) -> Any:
+        """Call the peer and answer the result as plain values. Raises RequestError and ConnectionClosed."""
+        raw = await self.request(method, params, session=_session_of(params))
+        return None if raw is None else msgspec.json.decode(raw)
+
+    async def request(self, method: str, params: Any = None, *, session: str | None = None) -> Raw | None:
+        """Call the peer and answer the result as raw JSON.
+
+        With `session` the answer is held back until all updates of that session received before it are handled.
+        Cancelling the awaiting task tells the peer by `$/cancel_request`.
+        """
+        self._raise_if_closed()
+        call = handling.get()
+        lane = call.lane if call is not None and call.lane.is_inside(call) else None
+        if lane is not None and self._lanes.get(lane.key) is not lane:
+            lane = None  # a handler of another connection
+        pending = Pending(asyncio.get_running_loop().create_future(), session, lane)
+        request_id, frame = self._peer.request(method, params, pending)
+        if lane is not None:
+            lane.nested += 1
+            self._backlog.nested += 1
+            self._backlog.release()
+        try:
+            await self._send(frame)
+            return await pending.future
+        except asyncio.CancelledError:
+            cancel = self._peer.cancel(request_id)
+            if cancel is not None and self._end is None:
+                try:
+                    self._write(cancel)
+                except ConnectionClosed as exc:
+                    self._finish(exc)
+            raise
+        finally:
+            self._peer.abandon(request_id)
+            if lane is not None:
+                lane.nested -= 1
+                self._backlog.nested -= 1
+
+    async def send_notification(self, method: str, params: JsonValue | None = None) -> None:
+        """Tell the peer something; returns when it has been handed to the operating system or its buffer."""
+        self._raise_if_closed()
+        await self._send(self._peer.notify(method, params))
+
+    # -- sending --
+
+    async def _send(self, frame: bytes) -> None:
+        try:
+            self._write(frame)
+            if self._link.congested:
+                await self._link.drain()
+        except ConnectionClosed as exc:
+            # A peer that takes nothing any more answers nothing any more: the other calls fail with this one.
+            await self._lost(exc)
+            raise self._end or exc from None
+
+    def _write(self, frame: bytes) -> None:
+        self._link.send(frame)
+        if self._observers:
+            self._observe(StreamDirection.OUTGOING, frame)
+
+    def _raise_if_closed(self) -> None:
+        if self._end is not None:
+            raise ConnectionClosed(
+                str(self._end.args[0]).partition(": ")[0],
+                exit_code=self._end.exit_code,
+                stderr_tail=self._end.stderr_tail,
+            )
+
+    # -- receiving --
+
+    async def _receive(self) -> None:
+        end: ConnectionClosed | None = None
+        try:
+            while lines := await self._read():
+                for line in lines:
+                    self._handle(line)
+                if self._backlog.full:
+                    await self._backlog.wait_room()
+        except TimeoutError:
+            end = ConnectionClosed(f"Connection closed: nothing received for {self._receive_timeout} s")
+        except asyncio.CancelledError:
+            self._finish(ConnectionClosed())
+            raise
+        except Exception as exc:
+            logger.exception("receiving failed")
+            end = ConnectionClosed(f"Connection closed: {exc!r}")
+        await self._lost(end)
+
+    async def _read(self) -> Sequence[bytes | Oversize]:
+        if self._receive_timeout is None:
+            return await self._link.read()
+        return await asyncio.wait_for(self._link.read(), self._receive_timeout)
+
+    def _handle(self, line: bytes | Oversize) -> None:
+        incoming = self._peer.receive(line)
+        if isinstance(incoming, Message):
+            if self._observers and isinstance(line, bytes):
+                self._observe(StreamDirection.INCOMING, line)
+            assert isinstance(line, bytes)
+            if isinstance(incoming.id, UnsetType):
+                self._notified(incoming, len(line))
+            else:
+                self._requested(incoming, incoming.id)
+        elif isinstance(incoming, Malformed):
+            self._diagnose("malformed", incoming.reason, excerpt=incoming.excerpt)
+            if self._reply_to_malformed and incoming.reply is not None:
+                self._answer_aside(incoming.reply)
+        else:
+            if self._observers and isinstance(line, bytes):
+                self._observe(StreamDirection.INCOMING, line)
+            if isinstance(incoming, Response):
+                self._answered(incoming)
+            else:
+                self._unmatched(incoming)
+
+    def _notified(self, message: Message, size: int) -> None:
+        method = message.method
+        assert isinstance(method, str)
+        params = None if isinstance(message.params, UnsetType) else message.params
+        if method == CANCEL_REQUEST:
+            self._cancel_requested(params)
+            return
+        try:
+            route = self._dispatcher.notification(method, params)
+        except (ValidationError, RequestError) as exc:
+            self._diagnose("malformed", _describe(exc), method, _excerpt(params))
+            return
+        if route is None:
+            self._diagnose("unhandled_notification", "no handler", method)
+            return
+        session, fn, kwargs = route
+        self._lane(session or "").call(fn, kwargs, size + MESSAGE_OVERHEAD)
+
+    def _requested(self, message: Message, request_id: RequestId) -> None:
+        method = message.method
+        assert isinstance(method, str)
+        params = None if isinstance(message.params, UnsetType) else message.params
+        if len(self._serving) >= MAX_INFLIGHT:
+            error = RequestError.internal_error({"details": f"more than {MAX_INFLIGHT} requests are under way"})
+            self._answer_aside(encode_error(request_id, error))
+            return
+        try:
+            session, fn, kwargs, finish = self._dispatcher.request(method, params)
+        except RequestError as exc:
+            self._answer_aside(encode_error(request_id, exc))
+            return
+        start = partial(self._serve, request_id, method, fn, kwargs, finish)
+        lane = self._lanes.get(session or "")
+        if lane is not None and lane.busy:
+            lane.then(start)
+        else:
+            start()
+
+    def _answered(self, response: Response[Pending]) -> None:
+        pending = response.token
+        if pending.session is not None:
+            lane = self._lanes.get(pending.session)
+            if lane is not None and lane.task is not None and lane is not pending.lane:
+                lane.then(partial(pending.resolve, response))
+                return
+        pending.resolve(response)
+
+    def _unmatched(self, incoming: Unmatched) -> None:
+        if not incoming.late:
+            text = f"response to {incoming.id!r}, which is not open"
+            self._diagnose("unmatched_response", f"{text}: {incoming.error}" if incoming.error else text)
+
+    def _lane(self, session: str) -> Lane:
+        lane = self._lanes.get(session)
+        if lane is None:
+            lane = self._lanes[session] = Lane(session, self._backlog, self._handler_failed, self._lane_done)
+        return lane
+
+    def _lane_done(self, lane: Lane) -> None:
+        if self._lanes.get(lane.key) is lane:
+            del self._lanes[lane.key]
+
+    def _handler_failed(self, fn: Handler, exc: Exception) -> None:
+        name = getattr(fn, "__qualname__", repr(fn))
+        logger.error("notification handler %s failed", name, exc_info=exc)
+        self._diagnose("handler_error", f"{name}: {exc!r}")
+
+    # -- serving requests --
+
+    def _serve(
+        self,
+        request_id: RequestId,
+        method: str,
+        fn: Handler,
+        kwargs: dict[str, Any],
+        finish: Callable[[Any], Any],
+    ) -> bool:
+        task = asyncio.get_running_loop().create_task(
+            self._run_request(request_id, method, fn, kwargs, finish), name=f"acp {method}"
+        )
+        self._serving[request_id] = task
+        task.add_done_callback(partial(self._served, request_id))
+        return True
+
+    def _served(self, request_id: RequestId, task: asyncio.Task[None]) -> None:
+        if self._serving.get(request_id) is task:
+            del self._serving[request_id]
+        if not task.cancelled() and (exc := task.exception()) is not None and not isinstance(exc, ConnectionClosed):
+            logger.error("answering a request failed", exc_info=exc)
+
+    async def _run_request(
+        self,
+        request_id: RequestId,
+        method: str,
+        fn: Handler,
+        kwargs: dict[str, Any],
+        finish: Callable[[Any], Any],
+    ) -> None:
+        try:
+            frame = encode_result(request_id, finish(await fn(**kwargs)))
+        except asyncio.CancelledError:
+            if self._end is not None or self._closing is not None:
+                raise
+            frame = encode_error(request_id, RequestError.request_cancelled())
+        except RequestError as exc:
+            frame = encode_error(request_id, exc)
+        except NotImplementedError:
+            frame = encode_error(request_id, RequestError.method_not_found(method))
+        except Exception as exc:
+            logger.exception("handler of %s failed", method)
+            frame = encode_error(request_id, RequestError.internal_error({"details": str(exc) or repr(exc)}))
+        if self._closing is None:
+            await self._send(frame)
+
+    def _cancel_requested(self, params: Raw | None) -> None:
+        try:
+            request_id = msgspec.json.decode(params or b"", type=CancelParams).requestId
+        except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+            self._diagnose("malformed", str(exc), CANCEL_REQUEST, _excerpt(params))
+            return
+        task = self._serving.get(request_id)
+        if task is not None:
+            task.cancel()
+
+    def _answer_aside(self, frame: bytes) -> None:
+        """Answer from the reader, which must not wait for the peer to read."""
+        try:
+            self._write(frame)
+        except ConnectionClosed as exc:
+            self._finish(exc)
+
+    # -- observing --
+
+    def _observe(self, direction: StreamDirection, line: bytes) -> None:
+        event = StreamEvent(direction, line)
+        for observer in tuple(self._observers):
+            try:
+                result = observer(event)
+            except Exception as exc:
+                logger.exception("observer failed")
+                self._diagnose("observer_error", repr(exc))
+                continue
+            if inspect.isawaitable(result):
+                task = asyncio.ensure_future(result)
+                self._aside.add(task)
+                task.add_done_callback(self._observed)
+
+    def _observed(self, task: asyncio.Future[Any]) -> None:
+        self._aside.discard(task)
+        if not task.cancelled() and (exc := task.exception()) is not None:
+            logger.error("observer failed", exc_info=exc)
+            self._diagnose("observer_error", repr(exc))
+
+    def _diagnose(self, kind: str, message: str, method: str | None = None, excerpt: str = "") -> None:
+        try:
+            self._on_diagnostic(Diagnostic(kind, message, method, excerpt))
+        except Exception:
+            logger.exception("on_diagnostic failed")
+
+    def report_repair(self, method: str, repairs: Sequence[object]) -> None:
+        """Called by dispatchers for what they had to mend."""
+        for item in repairs:
+            self._diagnose("repair", str(item), method)
+
+    # -- ending --
+
+    async def _lost(self, end: ConnectionClosed | None) -> None:
+        """The peer is gone: say as much as can be found out, then fail every open call."""
+        if self._end is not None:
+            return
+        if self._describe_end is not None:
+            end = await self._describe_end()
+        self._finish(end or ConnectionClosed())
+
+    def _finish(self, end: ConnectionClosed) -> None:
+        if self._end is None:
+            self._end = end
+        for pending in self._peer.close():
+            pending.fail(self._end)
+        self._ended.set()
+
+    async def _linger(self) -> None:
+        """The peer has closed its end; let what it asked for before that finish, but not for long."""
+        work = [*self._serving.values(), *(lane.task for lane in self._lanes.values() if lane.task is not None)]
+        current = asyncio.current_task()
+        work = [task for task in work if task is not current]
+        if work:
+            await asyncio.wait(work, timeout=LINGER)
+
+    async def _close(self, caller: asyncio.Task[Any] | None) -> None:
+        self._finish(ConnectionClosed())
+        tasks = {*self._serving.values(), *(lane.task for lane in self._lanes.values() if lane.task), *self._aside}
+        if self._reader_task is not None:
+            tasks.add(self._reader_task)
+        tasks = {task for task in tasks if task is not caller and task is not asyncio.current_task()}
+        if caller is not None and caller is self._reader_task:
+            tasks.discard(caller)
+        for task in tasks:
+            task.cancel()
+        await self._link.close()
+        if tasks:
+            # a handler that refuses to be cancelled must not keep `close` from ending
+            await asyncio.wait(tasks, timeout=LINGER)
+
+
+class CancelParams(msgspec.Struct):
+    requestId: int | str | None  # noqa: N815
+
+
+class FunctionDispatcher:
+    """Serves every method by one function of decoded values."""
+
+    def __init__(self, handler: MethodHandler) -> None:
+        self._handler = handler
+
+    def notification(self, method: str, params: Raw | None) -> tuple[str | None, Handler, dict[str, Any]]:
+        values = None if params is None else msgspec.json.decode(params)
+        return _session_of(values), self._call, {"method": method, "params": values, "is_notification": True}
+
+    def request(
+        self, method: str, params: Raw | None
+    ) -> tuple[str | None, Handler, dict[str, Any], Callable[[Any], Any]]:
+        values = None if params is None else msgspec.json.decode(params)
+        kwargs = {"method": method, "params": values, "is_notification": False}
+        return _session_of(values), self._call, kwargs, lambda value: value
+
+    async def _call(self, method: str, params: Any, is_notification: bool) -> Any:
+        return await self._handler(method, params, is_notification)
+
+
+def _as_link(writer: Any, reader: asyncio.StreamReader | None, line_limit: int) -> Link:
+    if reader is not None:
+        return StreamLink(reader, writer, limit=line_limit)
+    if isinstance(writer, Transport):
+        return MessageLink(writer)
+    if hasattr(writer, "read") and hasattr(writer, "drain"):
+        link: Link = writer
+        return link
+    raise TypeError(f"expected a StreamWriter with its StreamReader, a Transport or a Link, got {writer!r}")
+
+
+def _session_of(params: Any) -> str | None:
+    session = params.get("sessionId") if isinstance(params, dict) else getattr(params, "session_id", None)
+    return session if isinstance(session, str) else None
+
+
+def _describe(exc: Exception) -> str:
+    return f"{exc} {exc.data}" if isinstance(exc, RequestError) and exc.data else str(exc)
+
+
+def _excerpt(params: Raw | None) -> str:
+    return "" if params is None else bytes(params)[:500].decode(errors="replace")
+
+
+def _log_diagnostic(diagnostic: Diagnostic) -> None:
+    logger.warning("%s", diagnostic)

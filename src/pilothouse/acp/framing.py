@@ -1,0 +1,82 @@
+"""Bytes to lines. No I/O, no JSON: a chunk goes in, the complete lines come out.
+
+A line longer than the limit is not kept: its bytes are counted and dropped, and an `Oversize` stands in its place,
+so that neither a huge nor an endless line can exhaust memory or end the connection.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["DEFAULT_LINE_LIMIT", "LineFramer", "Oversize"]
+
+DEFAULT_LINE_LIMIT = 64 * 1024 * 1024
+"""Images travel as base64 in one line; agents have been seen to send lines of some tens of megabytes."""
+
+SAMPLE = 200
+
+
+class Oversize(NamedTuple):
+    """A line that was skipped because it was longer than the limit."""
+
+    size: int
+    head: bytes
+
+
+class LineFramer:
+    """Splits a byte stream at newlines. After the last chunk call `finish` for a line without its newline."""
+
+    def __init__(self, limit: int = DEFAULT_LINE_LIMIT) -> None:
+        if limit < 1:
+            raise ValueError(f"the line limit must be positive, got {limit}")
+        self.limit = limit
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._head = b""
+        self._skipping = False
+
+    def feed(self, data: bytes) -> list[bytes | Oversize]:
+        """The lines that `data` completes, without their newline and without blank ones."""
+        if b"\n" not in data:
+            self._keep(data)
+            return []
+        first, *rest = data.split(b"\n")
+        self._keep(first)
+        tail = rest.pop()
+        lines = self._take()
+        limit = self.limit
+        for line in rest:
+            if len(line) > limit:
+                lines.append(Oversize(len(line), line[:SAMPLE]))
+            elif line and not line.isspace():
+                lines.append(line)
+        if tail:
+            self._keep(tail)
+        return lines
+
+    def finish(self) -> list[bytes | Oversize]:
+        """What is left at the end of the stream."""
+        return self._take()
+
+    def _keep(self, part: bytes) -> None:
+        self._size += len(part)
+        if self._skipping:
+            return
+        self._parts.append(part)
+        if self._size > self.limit:
+            self._head = b"".join(self._parts)[:SAMPLE]
+            self._parts = []
+            self._skipping = True
+
+    def _take(self) -> list[bytes | Oversize]:
+        taken: list[bytes | Oversize] = []
+        if self._skipping:
+            taken.append(Oversize(self._size, self._head))
+        elif self._size:
+            line = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+            if not line.isspace():
+                taken.append(line)
+        self._parts = []
+        self._size = 0
+        self._skipping = False
+        return taken

@@ -1,0 +1,97 @@
+"""JSON-RPC 2.0 messages: one line of bytes to a `Message` and back.
+
+Params, results and errors stay raw JSON here, so that a message is decoded into its type exactly once, by whoever
+knows the type, and a proxy can pass it on untouched.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from .errors import INTERNAL_ERROR, RequestError
+from .model import encode
+
+__all__ = [
+    "Message",
+    "RequestId",
+    "decode_message",
+    "encode_error",
+    "encode_notification",
+    "encode_request",
+    "encode_result",
+    "error_from_wire",
+]
+
+RequestId = int | str | None
+
+
+class Message(Struct, gc=False):
+    """The envelope of a request (`method` and `id`), a notification (`method`) or a response (`id`)."""
+
+    method: str | UnsetType = UNSET
+    id: int | str | None | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+decode_message = msgspec.json.Decoder(Message).decode
+"""Raises msgspec.DecodeError for what is no JSON, msgspec.ValidationError for JSON that is no message."""
+
+
+@cache
+def _head(method: str) -> bytes:
+    return encode(method)
+
+
+def _body(value: Any) -> bytes:
+    if isinstance(value, (Raw, bytes, bytearray, memoryview)):
+        raw = bytes(value)
+        # one message is one line: JSON that was written over several is folded
+        return msgspec.json.format(raw, indent=-1) if b"\n" in raw or b"\r" in raw else raw
+    return encode(value)
+
+
+def encode_notification(method: str, params: Any = None) -> bytes:
+    if params is None:
+        return b'{"jsonrpc":"2.0","method":%b}\n' % _head(method)
+    return b'{"jsonrpc":"2.0","method":%b,"params":%b}\n' % (_head(method), _body(params))
+
+
+def encode_request(request_id: RequestId, method: str, params: Any = None) -> bytes:
+    if params is None:
+        return b'{"jsonrpc":"2.0","id":%b,"method":%b}\n' % (encode(request_id), _head(method))
+    return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}\n' % (encode(request_id), _head(method), _body(params))
+
+
+def encode_result(request_id: RequestId, result: Any) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (encode(request_id), _body(result))
+
+
+def encode_error(request_id: RequestId, error: RequestError) -> bytes:
+    try:
+        body = encode(error.to_error_obj())
+    except (TypeError, ValueError, NotImplementedError):
+        body = encode({"code": error.code, "message": str(error), "data": repr(error.data)})
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (encode(request_id), body)
+
+
+def error_from_wire(raw: Raw) -> RequestError:
+    """Read an error member, whatever it is: objects as specified, but also bare texts and numbers."""
+    try:
+        error = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return RequestError(INTERNAL_ERROR, "Error", {"raw": bytes(raw)[:1000].decode(errors="replace")})
+    if isinstance(error, dict):
+        code = error.get("code")
+        message = error.get("message")
+        return RequestError(
+            code if isinstance(code, int) and not isinstance(code, bool) else INTERNAL_ERROR,
+            message if isinstance(message, str) else "Error",
+            error.get("data") if isinstance(message, str) else error,
+        )
+    return RequestError(INTERNAL_ERROR, error if isinstance(error, str) else f"Error: {error!r}")

@@ -1,0 +1,324 @@
+"""The base of every schema type: a msgspec struct that can be used as people use pydantic models.
+
+Decoding from the wire never passes through here: msgspec builds the objects in C. A constructor call does, and
+it checks its arguments, because an agent author's slip should fail where it is made and not at the peer.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args, get_origin
+
+import msgspec
+from msgspec import Struct, StructMeta, field
+
+from . import lenient
+from .errors import ValidationError
+
+__all__ = ["NULL", "Model", "encode", "to_wire"]
+
+NULL: Any = msgspec.Raw(b"null")
+"""Assign it to an optional field to send an explicit `null` ("clear this"); `None` leaves the field out."""
+
+
+def _enc_hook(obj: Any) -> Any:
+    if isinstance(obj, lenient.Open):
+        return obj.raw
+    dump = getattr(obj, "model_dump", None)
+    if callable(dump):
+        return dump(mode="json", by_alias=True)
+    if isinstance(obj, os.PathLike):
+        return os.fspath(obj)
+    raise NotImplementedError(f"cannot encode {type(obj).__name__} as JSON")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_enc_hook)
+encode: Callable[[Any], bytes] = _encoder.encode
+"""Encode a model, or anything made of JSON values and models, as the bytes that go on the wire."""
+
+
+def to_wire(obj: Any) -> Any:
+    """The same as plain dicts and lists."""
+    return msgspec.to_builtins(obj, enc_hook=_enc_hook, str_keys=True)
+
+
+class ModelMeta(StructMeta):
+    """Makes discriminators readable and lets constructors check what they are given."""
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> ModelMeta:
+        config.setdefault("kw_only", True)
+        cls = super().__new__(mcs, name, bases, namespace, **config)
+        struct_config = cls.__struct_config__  # type: ignore[attr-defined]
+        if struct_config.tag_field is not None:
+            setattr(cls, lenient._snake(struct_config.tag_field), struct_config.tag)
+        return cls
+
+    if not TYPE_CHECKING:  # a checker sees the plain dataclass-like constructor
+
+        def __call__(cls, **kwargs: Any) -> Any:
+            checks = _checks(cls)
+            values: dict[str, Any] = {}
+            for name, value in kwargs.items():
+                check = checks.get(name) or _foreign(cls, name)
+                if check is not None:
+                    check(values, value)
+            try:
+                instance = super().__call__(**values)
+            except TypeError as exc:
+                raise ValidationError(f"{cls.__name__}: {exc}", "") from None
+            instance.__dict__["given"] = frozenset(values)
+            return instance
+
+
+class Model(Struct, metaclass=ModelMeta, omit_defaults=True, rename=lenient._camel, dict=True):
+    """Base class of the schema types."""
+
+    __lenient__: ClassVar[Mapping[str, int]] = {}
+
+    # -- the verbs that users of pydantic models know --
+
+    @classmethod
+    def model_validate(cls, obj: Any) -> Self:
+        """Read a dict by the schema's lenient rules. Raises ValidationError naming the field."""
+        if isinstance(obj, cls):
+            return obj
+        wire = lenient._alias(cls, obj)
+        value: Self = lenient.repair(cls, wire, "$")[0]
+        _remember(value, wire)
+        return value
+
+    @classmethod
+    def model_validate_json(cls, data: str | bytes | bytearray) -> Self:
+        try:
+            wire = msgspec.json.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+            raise ValidationError(str(exc)) from None
+        return cls.model_validate(wire)
+
+    @classmethod
+    def model_construct(cls, **values: Any) -> Self:
+        """Build an instance from trusted values without checking them."""
+        instance: Self = StructMeta.__call__(cls, **values)
+        return instance
+
+    def model_dump(
+        self,
+        *,
+        mode: str = "python",
+        by_alias: bool = False,
+        exclude_none: bool = False,
+        exclude_unset: bool = False,
+        exclude_defaults: bool = False,
+        include: set[str] | None = None,
+        exclude: set[str] | None = None,
+        **_: Any,
+    ) -> dict[str, Any]:
+        """The model as nested dicts.
+
+        `exclude_unset` leaves out what was not given to the constructor or to `model_validate`; what came off the
+        wire does not remember, and there a field counts as unset when it equals its default.
+        """
+        options = _Dump(mode == "json", by_alias, exclude_none, exclude_unset, exclude_defaults)
+        dumped = options.struct(self)
+        if include is not None or exclude is not None:
+            alias = {key if by_alias else name: name for name, key, _, _ in lenient.fields_of(type(self))}
+            kept = {k for k in dumped if include is None or alias.get(k, k) in include}
+            dumped = {k: v for k, v in dumped.items() if k in kept and alias.get(k, k) not in (exclude or ())}
+        return dumped
+
+    def model_dump_json(self, *, indent: int | None = None, **options: Any) -> str:
+        data = encode(self.model_dump(mode="json", **options))
+        return (msgspec.json.format(data, indent=indent) if indent else data).decode()
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with some fields replaced; like its namesake it does not check the new values."""
+        copy = deepcopy(self) if deep else msgspec.structs.replace(self)
+        copy.__dict__.update(self.__dict__)
+        for name, value in (update or {}).items():
+            setattr(copy, name, value)
+        return copy
+
+    @property
+    def model_fields_set(self) -> set[str]:
+        """The fields that were given, or whose value differs from their default."""
+        return {name for name in self.__struct_fields__ if not _is_unset(self, name)}
+
+
+class _Dump:
+    def __init__(
+        self, json: bool, by_alias: bool, exclude_none: bool, exclude_unset: bool, exclude_defaults: bool
+    ) -> None:
+        self.json = json
+        self.by_alias = by_alias
+        self.exclude_none = exclude_none
+        self.exclude_unset = exclude_unset
+        self.exclude_defaults = exclude_defaults
+
+    def struct(self, obj: Struct) -> dict[str, Any]:
+        cls = type(obj)
+        config = cls.__struct_config__
+        dumped: dict[str, Any] = {}
+        if config.tag_field is not None:
+            dumped[config.tag_field if self.by_alias else lenient._snake(config.tag_field)] = config.tag
+        for name, key in zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True):
+            value = getattr(obj, name)
+            if value is None and self.exclude_none:
+                continue
+            if self.exclude_unset and _is_unset(obj, name):
+                continue
+            if self.exclude_defaults and _is_default(obj, name):
+                continue
+            dumped[key if self.by_alias else name] = self.value(value)
+        return dumped
+
+    def value(self, value: Any) -> Any:
+        if isinstance(value, Struct):
+            return self.struct(value)
+        if isinstance(value, (list, tuple)):
+            return [self.value(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self.value(item) for key, item in value.items()}
+        if isinstance(value, lenient.Open):
+            return self.value(value.raw)
+        if isinstance(value, msgspec.Raw):
+            return msgspec.json.decode(value)
+        if self.json and not isinstance(value, (str, int, float, bool, type(None))):
+            return to_wire(value)
+        return value
+
+
+def _remember(value: Any, wire: Any) -> None:
+    """Note which fields of a validated model were present."""
+    if isinstance(value, Model) and isinstance(wire, dict):
+        present = [(name, key) for name, key, _, _ in lenient.fields_of(type(value)) if key in wire]
+        value.__dict__["given"] = frozenset(name for name, _ in present)
+        for name, key in present:
+            _remember(getattr(value, name), wire[key])
+    elif isinstance(value, list) and isinstance(wire, list) and len(value) == len(wire):
+        for item, source in zip(value, wire, strict=True):
+            _remember(item, source)
+    elif isinstance(value, dict) and isinstance(wire, dict):
+        for key, item in value.items():
+            _remember(item, wire.get(key))
+
+
+def _is_default(obj: Struct, name: str) -> bool:
+    default = _defaults(type(obj)).get(name)
+    return default is not None and bool(default() == getattr(obj, name))
+
+
+def _is_unset(obj: Struct, name: str) -> bool:
+    given = getattr(obj, "__dict__", {}).get("given", ())
+    return name not in given and _is_default(obj, name)
+
+
+@cache
+def _defaults(cls: type[Struct]) -> dict[str, Callable[[], Any]]:
+    found: dict[str, Callable[[], Any]] = {}
+    for info in msgspec.structs.fields(cls):
+        if info.default is not msgspec.NODEFAULT:
+            found[info.name] = lambda value=info.default: value
+        elif info.default_factory is not msgspec.NODEFAULT:
+            found[info.name] = info.default_factory
+    return found
+
+
+# -- constructor checks -------------------------------------------------------------------------------------------
+
+Check = Callable[[dict[str, Any], Any], None]
+
+
+@cache
+def _checks(cls: Any) -> dict[str, Check]:
+    checks: dict[str, Check] = {}
+    for name, key, tp, required in lenient.fields_of(cls):
+        check = _check(cls.__name__, name, tp, required)
+        checks[name] = checks[key] = check
+    config = cls.__struct_config__
+    if config.tag_field is not None:
+        check = _tag_check(cls.__name__, config.tag_field, config.tag)
+        checks[config.tag_field] = checks[lenient._snake(config.tag_field)] = check
+    return checks
+
+
+def _check(owner: str, name: str, tp: Any, required: bool) -> Check:
+    nullable = type(None) in get_args(tp)
+    plain = lenient._plain(tp)
+    if plain is Any:
+        return lambda values, value: values.__setitem__(name, value)
+    literals = frozenset(get_args(plain)) if get_origin(plain) is Literal else frozenset()
+    items = get_args(plain)[0] if get_origin(plain) is list else None
+    classes = _classes(items if items is not None else plain)
+    text = plain is str
+
+    def check(values: dict[str, Any], value: Any) -> None:
+        if value is None:
+            if nullable:
+                values[name] = None
+            elif required:
+                raise ValidationError("Expected a value, got None", f"{owner}.{name}")
+            return  # an optional field that may not be null keeps its default
+        if literals:
+            if isinstance(value, str) and value in literals:
+                values[name] = value
+                return
+        elif items is not None:
+            if isinstance(value, list) and classes and all(isinstance(item, classes) for item in value):
+                values[name] = value
+                return
+        elif classes and isinstance(value, classes):
+            values[name] = value
+            return
+        if value is NULL:
+            values[name] = value
+            return
+        if text and not isinstance(value, (bool, int, float, bytes, list, tuple, dict)):
+            # paths, URLs and string enums stand for their text
+            text_value = getattr(value, "value", None)
+            values[name] = text_value if isinstance(text_value, str) else str(value)
+            return
+        values[name] = lenient.strict(tp, value, f"{owner}.{name}")
+
+    return check
+
+
+def _classes(tp: Any) -> tuple[type, ...]:
+    """The classes whose instances fit as they are; empty where only a conversion can tell."""
+    if isinstance(tp, lenient.Choice):
+        return (tp,)
+    if tp is bool or tp is str:
+        return (tp,)
+    if get_origin(tp) is dict and get_args(tp)[1] is Any:
+        return (dict,)
+    if isinstance(tp, StructMeta):
+        return (tp,)
+    members = get_args(tp)
+    if members and all(isinstance(member, StructMeta) for member in members):
+        return (*members, lenient.Open)
+    return ()
+
+
+def _tag_check(owner: str, tag_field: str, tag: Any) -> Check:
+    def check(values: dict[str, Any], value: Any) -> None:
+        if value != tag:
+            raise ValidationError(f"Expected {tag!r}, got {value!r}", f"{owner}.{tag_field}")
+
+    return check
+
+
+def _foreign(cls: Any, name: str) -> None:
+    """An argument that is no field: ignored, as pydantic would, but not in silence."""
+    message = f"{cls.__name__} has no field {name!r}; it has {sorted(cls.__struct_fields__)}"
+    warnings.warn(message, UserWarning, stacklevel=3)
+
+
+def empty_list() -> list[Any]:
+    """Default of a list that must be sent even when empty (msgspec leaves out `list` defaults, not this one)."""
+    return []
+
+
+__all__ += ["empty_list", "field"]

@@ -1,0 +1,145 @@
+"""One side of a JSON-RPC conversation, without I/O.
+
+The driver hands every received line to `receive` and acts on what comes back; for sending it asks `request`,
+`notify`, `respond` or `cancel` for the bytes. Ids, correlation and the rules about malformed input live here and
+can be tested without a loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from .errors import INVALID_REQUEST, PARSE_ERROR, RequestError
+from .framing import Oversize
+from .jsonrpc import (
+    Message,
+    RequestId,
+    decode_message,
+    encode_error,
+    encode_notification,
+    encode_request,
+    error_from_wire,
+)
+from .methods import CANCEL_REQUEST
+
+__all__ = ["Malformed", "Message", "Peer", "Response", "Unmatched"]
+
+T = TypeVar("T")
+
+# An abandoned request is remembered so that its late answer is not reported as a stray one; a peer that never
+# answers must not make that memory grow.
+MAX_ABANDONED = 1024
+EXCERPT = 500
+
+
+class Response(NamedTuple, Generic[T]):
+    """An answer to a request of this side; `token` is what was given to `request`."""
+
+    token: T
+    result: Raw | None
+    error: RequestError | None
+
+
+class Unmatched(NamedTuple):
+    """A response that belongs to no open request. `late` when the request was cancelled by this side."""
+
+    id: Any
+    late: bool
+    error: RequestError | None
+
+
+class Malformed(NamedTuple):
+    """A line that is no message. `reply` is what a server owes its sender; None where nobody can wait for one."""
+
+    reason: str
+    excerpt: str
+    reply: bytes | None
+
+
+class Peer(Generic[T]):
+    def __init__(self) -> None:
+        self._next_id = 0
+        self._open: dict[RequestId, T] = {}
+        self._abandoned: dict[RequestId, None] = {}
+
+    # -- sending --
+
+    def request(self, method: str, params: Any, token: T) -> tuple[RequestId, bytes]:
+        """The id and the bytes of a new request. The driver must send the bytes or call `abandon`."""
+        request_id = self._next_id
+        frame = encode_request(request_id, method, params)
+        self._next_id += 1
+        self._open[request_id] = token
+        return request_id, frame
+
+    def notify(self, method: str, params: Any = None) -> bytes:
+        return encode_notification(method, params)
+
+    def cancel(self, request_id: RequestId) -> bytes | None:
+        """The bytes that ask the peer to drop a request, or None when it has been answered already."""
+        if not self.abandon(request_id):
+            return None
+        return encode_notification(CANCEL_REQUEST, {"requestId": request_id})
+
+    def abandon(self, request_id: RequestId) -> bool:
+        """Forget a request; its answer, should it still come, is `Unmatched` and late."""
+        if self._open.pop(request_id, None) is None:
+            return False
+        self._abandoned[request_id] = None
+        if len(self._abandoned) > MAX_ABANDONED:
+            del self._abandoned[next(iter(self._abandoned))]
+        return True
+
+    def close(self) -> list[T]:
+        """The tokens of all open requests; none of them will be answered any more."""
+        tokens = list(self._open.values())
+        self._open.clear()
+        return tokens
+
+    # -- receiving --
+
+    def receive(self, line: bytes | Oversize) -> Message | Response[T] | Unmatched | Malformed:
+        """What a line means. A `Message` is a request when it has an id, else a notification."""
+        if isinstance(line, Oversize):
+            return _malformed(INVALID_REQUEST, f"line of {line.size} bytes is over the limit", line.head)
+        try:
+            message = decode_message(line)
+        except msgspec.ValidationError as exc:
+            return _malformed(INVALID_REQUEST, f"not a JSON-RPC message: {exc}", line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+            return _malformed(PARSE_ERROR, f"not JSON: {exc}", line)
+        except RecursionError:
+            return _malformed(PARSE_ERROR, "nested too deeply", line)
+        if message.method is not UNSET:
+            return message
+        if message.id is UNSET:
+            return _malformed(INVALID_REQUEST, "neither a method nor an id", line)._replace(reply=None)
+        return self._response(message)
+
+    def _response(self, message: Message) -> Response[T] | Unmatched:
+        key = self._key(message.id)
+        error = None if isinstance(message.error, UnsetType) else error_from_wire(message.error)
+        if key not in self._open:
+            late = key in self._abandoned
+            self._abandoned.pop(key, None)
+            return Unmatched(message.id, late, error)
+        token = self._open.pop(key)
+        # an explicit result wins: some peers send `"error": null` beside it
+        if not isinstance(message.result, UnsetType):
+            return Response(token, message.result, None)
+        return Response(token, None, error)
+
+    def _key(self, request_id: Any) -> RequestId:
+        """Some peers echo a numeric id as a string."""
+        if isinstance(request_id, str) and request_id not in self._open and request_id.isascii() and request_id.isdigit():
+            return int(request_id) if len(request_id) < 20 else request_id
+        return request_id  # type: ignore[no-any-return]
+
+
+def _malformed(code: int, reason: str, line: bytes) -> Malformed:
+    excerpt = line[:EXCERPT].decode(errors="replace")
+    title = "Parse error" if code == PARSE_ERROR else "Invalid request"
+    return Malformed(reason, excerpt, encode_error(None, RequestError(code, title, {"reason": reason})))

@@ -1,0 +1,244 @@
+"""From method names to handlers: which of an object's methods serves what, and with which arguments.
+
+Handlers are called with keyword arguments in snake_case. `_meta` reaches a handler only through `**kwargs`, and a
+key of it never replaces a parameter. A method that the object does not implement, be it absent or only inherited
+from the `Agent` and `Client` interfaces, is answered with "method not found".
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from . import lenient, schema
+from .errors import RequestError, ValidationError
+from .lanes import Handler
+from .methods import Method
+
+__all__ = ["Router"]
+
+Report = Callable[[str, "list[lenient.Repair]"], None]
+LEGACY_UPDATE = "acp/notification/session_update"
+
+
+@cache
+def decoder(tp: Any) -> Callable[[Any], Any]:
+    """The strict decoder of a type; building one is not free, so each is built once."""
+    return msgspec.json.Decoder(tp, dec_hook=lenient.dec_hook).decode
+
+
+class Router:
+    """The dispatcher of one handler object."""
+
+    def __init__(self, target: Any, methods: tuple[Method, ...], interface: type) -> None:
+        self._target = target
+        self.report: Report = lambda method, repairs: None
+        self._requests: dict[str, Route] = {}
+        self._notifications: dict[str, Route] = {}
+        for method in methods:
+            handler, legacy = _find(target, method.handler, interface)
+            if handler is not None:
+                table = self._notifications if method.is_notification else self._requests
+                table[method.wire] = Route(method, handler, legacy)
+        if "session/update" in self._notifications:
+            self._notifications[LEGACY_UPDATE] = self._notifications["session/update"]
+        self._ext_method, _ = _find(target, "ext_method", interface)
+        self._ext_notification, _ = _find(target, "ext_notification", interface)
+
+    def notification(self, method: str, params: Raw | None) -> tuple[str | None, Handler, dict[str, Any]] | None:
+        route = self._notifications.get(method)
+        if route is not None:
+            value = self._decode(route, params)
+            return value.session_id if route.in_session else None, route.handler, route.arguments(value, params)
+        if method.startswith("_") and self._ext_notification is not None:
+            values = _object(params)
+            return _session(values), self._ext_notification, {"method": method[1:], "params": values}
+        return None
+
+    def request(
+        self, method: str, params: Raw | None
+    ) -> tuple[str | None, Handler, dict[str, Any], Callable[[Any], Any]]:
+        route = self._requests.get(method)
+        if route is not None:
+            try:
+                value = self._decode(route, params)
+            except ValidationError as exc:
+                raise _invalid_params(exc) from None
+            session = value.session_id if route.in_session else getattr(value, "session_id", None)
+            return session, route.handler, route.arguments(value, params), _result
+        if method.startswith("_") and self._ext_method is not None:
+            values = _object(params)
+            return _session(values), self._ext_method, {"method": method[1:], "params": values}, _as_is
+        raise RequestError.method_not_found(method)
+
+    def _decode(self, route: Route, params: Raw | None) -> Any:
+        raw: Any = b"{}" if params is None else params
+        try:
+            return route.decode(raw)
+        except (msgspec.DecodeError, ValidationError, UnicodeDecodeError, RecursionError):
+            value, repairs = lenient.decode(route.method.params, raw if raw != b"null" else b"{}")
+            self.report(route.method.wire, repairs)
+            return value
+
+
+class Route:
+    """How one method reaches its handler."""
+
+    __slots__ = ("_build", "decode", "handler", "in_session", "method")
+
+    def __init__(self, method: Method, handler: Handler, legacy: bool) -> None:
+        self.method = method
+        self.handler = _warning_handler(handler) if legacy else handler
+        self.decode = decoder(method.params)
+        self.in_session = "session_id" in getattr(method.params, "__struct_fields__", ())
+        self._build = _argument_builder(method, handler, legacy)
+
+    def arguments(self, value: Any, raw: Raw | None) -> dict[str, Any]:
+        return self._build(value, raw)
+
+
+def _argument_builder(method: Method, handler: Handler, legacy: bool) -> Callable[[Any, Raw | None], dict[str, Any]]:
+    if legacy:
+        return lambda value, raw: {"params": value}
+    names, takes_any = _parameters(handler)
+    if method.wire == "elicitation/create":
+        return _elicitation_builder(names, takes_any)
+    wants_raw = "raw_params" in names
+    wants_meta = "field_meta" in names
+    if method.wire == "session/update" and not wants_raw and not wants_meta and {"session_id", "update"} <= names:
+        return _update_arguments if takes_any else _plain_update_arguments
+
+    def build(value: Any, raw: Raw | None) -> dict[str, Any]:
+        fields = [name for name in value.__struct_fields__ if name != "field_meta"]
+        kwargs = {name: getattr(value, name) for name in fields if takes_any or name in names}
+        if wants_raw:
+            kwargs["raw_params"] = raw
+        if wants_meta:
+            kwargs["field_meta"] = value.field_meta
+        elif takes_any and value.field_meta:
+            _add_meta(kwargs, value.field_meta, {*fields, "self"})
+        return kwargs
+
+    return build
+
+
+def _update_arguments(value: Any, raw: Raw | None) -> dict[str, Any]:
+    kwargs = {"session_id": value.session_id, "update": value.update}
+    if value.field_meta:
+        _add_meta(kwargs, value.field_meta, {"self"})
+    return kwargs
+
+
+def _plain_update_arguments(value: Any, raw: Raw | None) -> dict[str, Any]:
+    return {"session_id": value.session_id, "update": value.update}
+
+
+def _elicitation_builder(names: set[str], takes_any: bool) -> Callable[[Any, Raw | None], dict[str, Any]]:
+    def build(value: Any, raw: Raw | None) -> dict[str, Any]:
+        kwargs: dict[str, Any] = {"message": value.message, "mode": elicitation_mode(value)}
+        if takes_any and value.field_meta:
+            _add_meta(kwargs, value.field_meta, {"self"})
+        return kwargs
+
+    return build
+
+
+def elicitation_mode(request: Any) -> Any:
+    """The mode of an elicitation request without its message, as handlers take it."""
+    for cls, mode in ELICITATION_MODES.items():
+        if isinstance(request, cls):
+            return mode.model_construct(**{name: getattr(request, name) for name in mode.__struct_fields__})
+    raise RequestError.invalid_params({"mode": getattr(request, "mode", None), "details": "unknown elicitation mode"})
+
+
+ELICITATION_MODES: dict[Any, Any] = {
+    schema.CreateFormSessionElicitationRequest: schema.ElicitationFormSessionMode,
+    schema.CreateFormRequestElicitationRequest: schema.ElicitationFormRequestMode,
+    schema.CreateUrlSessionElicitationRequest: schema.ElicitationUrlSessionMode,
+    schema.CreateUrlRequestElicitationRequest: schema.ElicitationUrlRequestMode,
+}
+
+
+def _add_meta(kwargs: dict[str, Any], meta: dict[str, Any], taken: set[str]) -> None:
+    for key, value in meta.items():
+        if key not in kwargs and key not in taken:
+            kwargs[key] = value
+
+
+def _parameters(handler: Handler) -> tuple[set[str], bool]:
+    """The names a handler takes by keyword, and whether it takes any others."""
+    try:
+        parameters = inspect.signature(handler).parameters.values()
+    except (TypeError, ValueError):
+        return set(), True
+    names = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    return names, any(p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+def _find(target: Any, name: str, interface: type) -> tuple[Handler | None, bool]:
+    """The handler of a name and whether it is of the old style: camelCase and one request object."""
+    handler = getattr(target, name, None)
+    if handler is not None and not _is_stub(handler, name, interface):
+        return handler, _takes_request(handler, name)
+    camel = lenient._camel(name)
+    if camel != name:
+        handler = getattr(target, camel, None)
+        if handler is not None:
+            return handler, not name.startswith("ext_")
+    return None, False
+
+
+def _is_stub(handler: Any, name: str, interface: type) -> bool:
+    return getattr(handler, "__func__", None) is getattr(interface, name, None)
+
+
+def _takes_request(handler: Handler, name: str) -> bool:
+    """Old handlers with a one-word name, like `prompt(self, params)`."""
+    if name.startswith("ext_"):
+        return False
+    names, takes_any = _parameters(handler)
+    return names == {"params"} and not takes_any
+
+
+def _warning_handler(handler: Handler) -> Handler:
+    owner = type(getattr(handler, "__self__", None)).__name__
+    name = getattr(handler, "__name__", repr(handler))
+
+    async def call(params: Any) -> Any:
+        message = f"The old style method {owner}.{name} is deprecated: take keyword arguments in snake_case instead."
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return await handler(params)
+
+    return call
+
+
+def _result(value: Any) -> Any:
+    return {} if value is None else value
+
+
+def _as_is(value: Any) -> Any:
+    return value
+
+
+def _object(params: Raw | None) -> dict[str, Any]:
+    values = None if params is None else msgspec.json.decode(params)
+    return values if isinstance(values, dict) else {}
+
+
+def _session(values: dict[str, Any]) -> str | None:
+    session = values.get("sessionId")
+    return session if isinstance(session, str) else None
+
+
+def _invalid_params(exc: ValidationError) -> RequestError:
+    field = exc.path.lstrip("$").lstrip(".")
+    missing = exc.reason.partition("missing required field `")[2].partition("`")[0]
+    if missing:
+        field = f"{field}.{missing}" if field else missing
+    return RequestError(-32602, "Invalid params", {"field": field, "reason": exc.reason, "errors": exc.errors()})

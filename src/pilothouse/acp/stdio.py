@@ -1,0 +1,179 @@
+"""ACP over standard input and output: of this process, or of a child."""
+
+from __future__ import annotations
+
+import asyncio
+import asyncio.subprocess as aio_subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from .agent.connection import AgentSideConnection
+from .client.connection import ClientSideConnection
+from .connection import Connection, MethodHandler, StreamObserver
+from .interfaces import Agent, Client
+from .process import READ_LIMIT, SHUTDOWN_TIMEOUT, StderrTail, describe_end, spawn, stop
+
+__all__ = ["spawn_agent_process", "spawn_client_process", "spawn_stdio_connection", "stdio_streams"]
+
+
+async def stdio_streams(limit: int | None = None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """This process's stdin and stdout as asyncio streams.
+
+    From here on stdout carries protocol only: what `print` writes goes to stderr.
+    """
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=limit or READ_LIMIT)
+    stdin, stdout = sys.stdin, sys.stdout
+    if sys.platform == "win32":
+        _start_stdin_thread(loop, reader)
+        transport: Any = _StdoutTransport()
+        protocol: Any = _FlowControl(loop)
+    else:
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), stdin)
+        transport, protocol = await loop.connect_write_pipe(lambda: _FlowControl(loop), stdout)
+    sys.stdout = sys.stderr
+    return reader, asyncio.StreamWriter(transport, protocol, None, loop)
+
+
+class _FlowControl(asyncio.streams.FlowControlMixin):
+    """What StreamWriter needs of a protocol: drain waiters and the end of the connection."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop=loop)
+        self._closed: asyncio.Future[None] = loop.create_future()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if not self._closed.done():
+            self._closed.set_result(None)
+
+    def _get_close_waiter(self, stream: asyncio.StreamWriter) -> asyncio.Future[None]:
+        return self._closed
+
+
+class _StdoutTransport(asyncio.WriteTransport):
+    """Windows has no asyncio pipes for a console program's stdout; writes go straight through."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stream = sys.stdout.buffer
+        self._closing = False
+
+    def write(self, data: Any) -> None:
+        if not self._closing:
+            self._stream.write(data)
+            self._stream.flush()
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def close(self) -> None:
+        self._closing = True
+
+    def abort(self) -> None:
+        self.close()
+
+
+def _start_stdin_thread(loop: asyncio.AbstractEventLoop, reader: asyncio.StreamReader) -> None:
+    def feed() -> None:
+        while data := sys.stdin.buffer.readline():
+            loop.call_soon_threadsafe(reader.feed_data, data)
+        loop.call_soon_threadsafe(reader.feed_eof)
+
+    threading.Thread(target=feed, name="acp stdin", daemon=True).start()
+
+
+@asynccontextmanager
+async def _spawned(
+    connect: Callable[..., Any],
+    command: str,
+    args: tuple[str, ...],
+    env: Mapping[str, str] | None,
+    cwd: str | Path | None,
+    transport_kwargs: Mapping[str, Any] | None,
+    connection_kwargs: Mapping[str, Any],
+) -> AsyncIterator[tuple[Any, aio_subprocess.Process]]:
+    options = dict(transport_kwargs or {})
+    timeout = options.pop("shutdown_timeout", SHUTDOWN_TIMEOUT)
+    process = await spawn(command, *args, env=env, cwd=cwd, **options)
+    tail = StderrTail(process)
+    try:
+        connection = connect(
+            cast(asyncio.StreamWriter, process.stdin),
+            cast(asyncio.StreamReader, process.stdout),
+            describe_end=partial(describe_end, process, tail),
+            **connection_kwargs,
+        )
+        try:
+            yield connection, process
+        finally:
+            # The child is stopped first: a peer that does not read would only delay closing its pipe.
+            stopping = asyncio.ensure_future(stop(process, timeout=timeout))
+            try:
+                await connection.close()
+            finally:
+                await asyncio.shield(stopping)
+    finally:
+        if process.returncode is None:
+            await stop(process, timeout=0.1)
+        tail.task.cancel()
+
+
+@asynccontextmanager
+async def spawn_agent_process(
+    to_client: Callable[[Agent], Client] | Client,
+    command: str,
+    *args: str,
+    env: Mapping[str, str] | None = None,
+    cwd: str | Path | None = None,
+    transport_kwargs: Mapping[str, Any] | None = None,
+    **connection_kwargs: Any,
+) -> AsyncIterator[tuple[ClientSideConnection, aio_subprocess.Process]]:
+    """Start an agent and connect a client to it for the length of a block.
+
+    Raises SpawnError when it cannot be started; calls raise ConnectionClosed with its exit code and the tail of its
+    stderr when it dies.
+    """
+    connect = partial(ClientSideConnection, to_client)
+    async with _spawned(connect, command, args, env, cwd, transport_kwargs, connection_kwargs) as pair:
+        yield pair
+
+
+@asynccontextmanager
+async def spawn_client_process(
+    to_agent: Callable[[Client], Agent] | Agent,
+    command: str,
+    *args: str,
+    env: Mapping[str, str] | None = None,
+    cwd: str | Path | None = None,
+    transport_kwargs: Mapping[str, Any] | None = None,
+    **connection_kwargs: Any,
+) -> AsyncIterator[tuple[AgentSideConnection, aio_subprocess.Process]]:
+    """Start a client program and serve an agent to it for the length of a block."""
+    connect = partial(AgentSideConnection, to_agent)
+    async with _spawned(connect, command, args, env, cwd, transport_kwargs, connection_kwargs) as pair:
+        yield pair
+
+
+@asynccontextmanager
+async def spawn_stdio_connection(
+    handler: MethodHandler,
+    command: str,
+    *args: str,
+    env: Mapping[str, str] | None = None,
+    cwd: str | Path | None = None,
+    observers: list[StreamObserver] | None = None,
+    **transport_kwargs: Any,
+) -> AsyncIterator[tuple[Connection, aio_subprocess.Process]]:
+    """Start a program and give its stdio to a bare connection for the length of a block."""
+    connect = partial(Connection, handler)
+    async with _spawned(connect, command, args, env, cwd, transport_kwargs, {"observers": observers}) as pair:
+        yield pair
