@@ -236,10 +236,9 @@ SCALARS = {
     "ExtNotification": "Any",
     "ProxySuccessorResponse": "Any",
 }
-SKIPPED = re.compile(r"^(Agent|Client|Proxy)(Request|Response|Notification)$|^ElicitationFormMode$|^ElicitationUrlMode$")
-
-# Fields whose default is an object of defaults, so that `caps.prompt_capabilities.image` always reads.
-OBJECT_DEFAULT = re.compile(r"^#/\$defs/(\w+)$")
+SKIPPED = re.compile(
+    r"^(Agent|Client|Proxy)(Request|Response|Notification)$|^ElicitationFormMode$|^ElicitationUrlMode$"
+)
 
 # Python names of the handlers of each method, where they are not `session/x` -> `x_session`.
 HANDLERS = {
@@ -319,7 +318,6 @@ class Writer:
         self.defs = defs
         self.stable = stable
         self.out: list[str] = []
-        self.classes: dict[str, str] = {}
         self.exported: list[str] = []
 
     # -- types --
@@ -327,7 +325,7 @@ class Writer:
     def type_of(self, node: Json) -> str:
         name = ref_name(node)
         if name:
-            return self.type_of_def(name)
+            return ALIASES.get(name, name)
         if "anyOf" in node:
             rest = [m for m in node["anyOf"] if m.get("type") != "null"]
             inner = " | ".join(dict.fromkeys(self.type_of(m) for m in rest))
@@ -352,18 +350,13 @@ class Writer:
         assert kind is None, node
         return "Any"
 
-    def type_of_def(self, name: str) -> str:
-        if name in ALIASES:
-            return ALIASES[name]
-        return name
-
     # -- emitting --
 
     def line(self, text: str = "") -> None:
         self.out.append(text)
 
     def struct(self, name: str, node: Json, base: str = "Model", tag: tuple[str, str] | None = None) -> None:
-        head = base + (f', tag_field="{tag[0]}", tag="{tag[1]}"' if tag else "")
+        head = f"{base}, kw_only=True" + (f', tag_field="{tag[0]}", tag="{tag[1]}"' if tag else "")
         lines: list[str] = []
         flags: dict[str, int] = {}
         required = set(node.get("required", ()))
@@ -381,7 +374,11 @@ class Writer:
         body: list[str] = []
         if flags:
             inherited = f"**{base}.__lenient__, " if base != "Model" else ""
-            body.append(f"    __lenient__ = {{{inherited}{', '.join(f'{k!r}: {v}' for k, v in flags.items())}}}".replace("'", '"'))
+            body.append(
+                f"    __lenient__ = {{{inherited}{', '.join(f'{k!r}: {v}' for k, v in flags.items())}}}".replace(
+                    "'", '"'
+                )
+            )
         body += lines
         if tag:
             body += ["    if TYPE_CHECKING:", f'        {snake(tag[0])}: Literal["{tag[1]}"] = "{tag[1]}"']
@@ -406,8 +403,9 @@ class Writer:
         if isinstance(default, str):
             return f'{name}: {tp} = "{default}"'
         if isinstance(default, dict) and target:
+            # so that `capabilities.prompt_capabilities.image` always reads
             return f"{name}: {tp} = field(default_factory=lambda: {target}.model_construct(){named})"
-        if default == [] or default == {}:
+        if default in ([], {}):
             return f"{name}: {tp} = field(default_factory={'list' if default == [] else 'dict'}{named})"
         assert default is None, (key, prop)
         if not tp.endswith("| None") and tp != "Any":
@@ -468,11 +466,14 @@ class Writer:
             self.line(f"{union}: TypeAlias = Union[{', '.join(names)}]")
             self.exported.append(union)
         for name, tp in SCALARS.items():
-            tp = tp.replace("list[SessionConfigSelectOption", "list[SessionConfigSelectOption")
             self.exported.append(name)
             if name == "SessionConfigSelectOptions":
                 continue
-            self.line(f"{name}: TypeAlias = Union[{', '.join(tp.split(' | '))}]" if " | " in tp else f"{name}: TypeAlias = {tp}")
+            self.line(
+                f"{name}: TypeAlias = Union[{', '.join(tp.split(' | '))}]"
+                if " | " in tp
+                else f"{name}: TypeAlias = {tp}"
+            )
         self.choices()
         for name, target in ALIASES.items():
             self.line(f"{name} = {target}")

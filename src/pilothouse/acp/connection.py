@@ -12,7 +12,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from functools import cached_property, partial
 from typing import Any, Protocol, Self
 
@@ -22,7 +22,7 @@ from msgspec import Raw, UnsetType
 from .errors import ConnectionClosed, RequestError, ValidationError
 from .framing import DEFAULT_LINE_LIMIT, Oversize
 from .jsonrpc import RequestId, encode_error, encode_result
-from .lanes import Backlog, Handler, Lane, handling
+from .lanes import Backlog, Call, Handler, Lane, Updates, handling
 from .methods import CANCEL_REQUEST
 from .peer import Malformed, Message, Peer, Response, Unmatched
 from .transport import Link, MessageLink, StreamLink, Transport
@@ -49,11 +49,13 @@ MESSAGE_OVERHEAD = 512
 """What a small message costs in memory besides its bytes, so that a flood of tiny ones is bounded too."""
 MAX_INFLIGHT = 4096
 """Requests of the peer that may be under way at once; more are refused, not queued."""
+UPDATE = b'"session/update"'
+"""Tells at a glance which lines are worth the decoder of updates."""
 LINGER = 1.0
 """How long requests under way may still finish after the peer has closed its end."""
 
 
-class StreamDirection(str, Enum):
+class StreamDirection(StrEnum):
     INCOMING = "incoming"
     OUTGOING = "outgoing"
 
@@ -91,6 +93,13 @@ class Diagnostic:
 
 class Dispatcher(Protocol):
     """Turns received methods into handler calls."""
+
+    decode_update: Callable[[bytes], Any] | None
+    """Decodes a line that is a `session/update` and nothing else, raising for all others; None to not be asked."""
+
+    def updates(self) -> Updates:
+        """A new run of updates for the handler, to be filled with what `decode_update` answers."""
+        ...
 
     def notification(self, method: str, params: Raw | None) -> tuple[str | None, Handler, dict[str, Any]] | None:
         """The session a notification belongs to and how to handle it; None when nobody wants it."""
@@ -164,9 +173,10 @@ class Connection:
         self._end: ConnectionClosed | None = None
         self._closing: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
-        self._reader_task: asyncio.Task[None] | None = None
+        self._silence: asyncio.TimerHandle | None = None
+        self._started = False
         if listening:
-            self._reader_task = asyncio.get_running_loop().create_task(self._receive(), name="acp receive")
+            self._start()
 
     # -- public: life cycle --
 
@@ -181,14 +191,11 @@ class Connection:
         return self._end
 
     async def main_loop(self) -> None:
-        """Receive in the calling task until the peer closes its end. For connections made with `listening=False`."""
-        if self._reader_task is not None:
+        """Receive until the peer closes its end. For connections made with `listening=False`."""
+        if self._started:
             raise RuntimeError("the connection is already receiving")
-        self._reader_task = asyncio.current_task()
-        try:
-            await self._receive()
-        finally:
-            self._reader_task = None
+        self._start()
+        await self._ended.wait()
         await self._linger()
 
     async def close(self) -> None:
@@ -221,10 +228,10 @@ class Connection:
         Cancelling the awaiting task tells the peer by `$/cancel_request`.
         """
         self._raise_if_closed()
-        call = handling.get()
-        lane = call.lane if call is not None and call.lane.is_inside(call) else None
-        if lane is not None and self._lanes.get(lane.key) is not lane:
-            lane = None  # a handler of another connection
+        notification = handling.get()
+        lane = None if notification is None else self._lanes.get(notification.session_id)
+        if lane is not None and not lane.is_handling(notification):
+            lane = None  # made by a task that its handler left behind, or on another connection
         pending = Pending(asyncio.get_running_loop().create_future(), session, lane)
         request_id, frame = self._peer.request(method, params, pending)
         if lane is not None:
@@ -280,28 +287,66 @@ class Connection:
 
     # -- receiving --
 
-    async def _receive(self) -> None:
-        end: ConnectionClosed | None = None
+    def _start(self) -> None:
+        self._started = True
+        self._backlog.on_room = self._link.resume
+        self._watch_silence()
+        self._link.start(self._received, self._source_ended)
+
+    def _received(self, lines: Sequence[bytes | Oversize]) -> None:
         try:
-            while lines := await self._read():
-                for line in lines:
-                    self._handle(line)
-                if self._backlog.full:
-                    await self._backlog.wait_room()
-        except TimeoutError:
-            end = ConnectionClosed(f"Connection closed: nothing received for {self._receive_timeout} s")
-        except asyncio.CancelledError:
-            self._finish(ConnectionClosed())
-            raise
+            self._handle_all(lines)
         except Exception as exc:
             logger.exception("receiving failed")
-            end = ConnectionClosed(f"Connection closed: {exc!r}")
-        await self._lost(end)
+            self._source_ended(exc)
+            return
+        if self._backlog.full:
+            self._backlog.waiting = True
+            self._link.pause()
+        if self._silence is not None:
+            self._watch_silence()
 
-    async def _read(self) -> Sequence[bytes | Oversize]:
-        if self._receive_timeout is None:
-            return await self._link.read()
-        return await asyncio.wait_for(self._link.read(), self._receive_timeout)
+    def _source_ended(self, error: BaseException | None) -> None:
+        end = None if error is None else ConnectionClosed(f"Connection closed: {error!r}")
+        if self._describe_end is None:
+            self._finish(end or ConnectionClosed())
+        else:
+            self._spawn_aside(self._lost(end))
+
+    def _watch_silence(self) -> None:
+        if self._silence is not None:
+            self._silence.cancel()
+        if self._receive_timeout is not None and self._end is None:
+            self._silence = asyncio.get_running_loop().call_later(self._receive_timeout, self._silent)
+
+    def _silent(self) -> None:
+        self._finish(ConnectionClosed(f"Connection closed: nothing received for {self._receive_timeout} s"))
+
+    def _handle_all(self, lines: Sequence[bytes | Oversize]) -> None:
+        decode_update = self._dispatcher.decode_update
+        if decode_update is None or self._observers:
+            for line in lines:
+                self._handle(line)
+            return
+        run: Updates | None = None
+        session = ""
+        for line in lines:
+            try:
+                if UPDATE not in line:
+                    raise ValueError
+                notification = decode_update(line).params  # type: ignore[arg-type]
+            except (msgspec.DecodeError, ValidationError, ValueError, TypeError, RecursionError):
+                run = None
+                self._handle(line)
+                continue
+            if run is None or notification.session_id != session:
+                session = notification.session_id
+                run = self._dispatcher.updates()
+                self._lane(session).put(run)
+            run.notifications.append(notification)
+            weight = len(line) + MESSAGE_OVERHEAD
+            run.weight += weight
+            self._backlog.size += weight
 
     def _handle(self, line: bytes | Oversize) -> None:
         incoming = self._peer.receive(line)
@@ -341,7 +386,9 @@ class Connection:
             self._diagnose("unhandled_notification", "no handler", method)
             return
         session, fn, kwargs = route
-        self._lane(session or "").call(fn, kwargs, size + MESSAGE_OVERHEAD)
+        weight = size + MESSAGE_OVERHEAD
+        self._backlog.size += weight
+        self._lane(session or "").put(Call(session or "", fn, kwargs, weight))
 
     def _requested(self, message: Message, request_id: RequestId) -> None:
         method = message.method
@@ -359,7 +406,7 @@ class Connection:
         start = partial(self._serve, request_id, method, fn, kwargs, finish)
         lane = self._lanes.get(session or "")
         if lane is not None and lane.busy:
-            lane.then(start)
+            lane.put(start)
         else:
             start()
 
@@ -368,7 +415,7 @@ class Connection:
         if pending.session is not None:
             lane = self._lanes.get(pending.session)
             if lane is not None and lane.task is not None and lane is not pending.lane:
-                lane.then(partial(pending.resolve, response))
+                lane.put(partial(pending.resolve, response))
                 return
         pending.resolve(response)
 
@@ -402,18 +449,9 @@ class Connection:
         kwargs: dict[str, Any],
         finish: Callable[[Any], Any],
     ) -> bool:
-        task = asyncio.get_running_loop().create_task(
-            self._run_request(request_id, method, fn, kwargs, finish), name=f"acp {method}"
-        )
-        self._serving[request_id] = task
-        task.add_done_callback(partial(self._served, request_id))
+        work = self._run_request(request_id, method, fn, kwargs, finish)
+        self._serving[request_id] = asyncio.get_running_loop().create_task(work)
         return True
-
-    def _served(self, request_id: RequestId, task: asyncio.Task[None]) -> None:
-        if self._serving.get(request_id) is task:
-            del self._serving[request_id]
-        if not task.cancelled() and (exc := task.exception()) is not None and not isinstance(exc, ConnectionClosed):
-            logger.error("answering a request failed", exc_info=exc)
 
     async def _run_request(
         self,
@@ -436,8 +474,15 @@ class Connection:
         except Exception as exc:
             logger.exception("handler of %s failed", method)
             frame = encode_error(request_id, RequestError.internal_error({"details": str(exc) or repr(exc)}))
+        finally:
+            # inside the task, because a callback would cost every request another turn of the loop
+            if self._serving.get(request_id) is asyncio.current_task():
+                del self._serving[request_id]
         if self._closing is None:
-            await self._send(frame)
+            try:
+                await self._send(frame)
+            except ConnectionClosed:
+                pass  # nobody is left to hear the answer; whoever waits on the connection has been told
 
     def _cancel_requested(self, params: Raw | None) -> None:
         try:
@@ -468,11 +513,14 @@ class Connection:
                 self._diagnose("observer_error", repr(exc))
                 continue
             if inspect.isawaitable(result):
-                task = asyncio.ensure_future(result)
-                self._aside.add(task)
-                task.add_done_callback(self._observed)
+                self._spawn_aside(result)
 
-    def _observed(self, task: asyncio.Future[Any]) -> None:
+    def _spawn_aside(self, work: Awaitable[Any]) -> None:
+        task = asyncio.ensure_future(work)
+        self._aside.add(task)
+        task.add_done_callback(self._done_aside)
+
+    def _done_aside(self, task: asyncio.Future[Any]) -> None:
         self._aside.discard(task)
         if not task.cancelled() and (exc := task.exception()) is not None:
             logger.error("observer failed", exc_info=exc)
@@ -504,6 +552,8 @@ class Connection:
             self._end = end
         for pending in self._peer.close():
             pending.fail(self._end)
+        if self._silence is not None:
+            self._silence.cancel()
         self._ended.set()
 
     async def _linger(self) -> None:
@@ -517,11 +567,7 @@ class Connection:
     async def _close(self, caller: asyncio.Task[Any] | None) -> None:
         self._finish(ConnectionClosed())
         tasks = {*self._serving.values(), *(lane.task for lane in self._lanes.values() if lane.task), *self._aside}
-        if self._reader_task is not None:
-            tasks.add(self._reader_task)
-        tasks = {task for task in tasks if task is not caller and task is not asyncio.current_task()}
-        if caller is not None and caller is self._reader_task:
-            tasks.discard(caller)
+        tasks.discard(caller)
         for task in tasks:
             task.cancel()
         await self._link.close()
@@ -537,8 +583,13 @@ class CancelParams(msgspec.Struct):
 class FunctionDispatcher:
     """Serves every method by one function of decoded values."""
 
+    decode_update: Callable[[bytes], Any] | None = None
+
     def __init__(self, handler: MethodHandler) -> None:
         self._handler = handler
+
+    def updates(self) -> Updates:
+        raise AssertionError("not asked for without decode_update")
 
     def notification(self, method: str, params: Raw | None) -> tuple[str | None, Handler, dict[str, Any]]:
         values = None if params is None else msgspec.json.decode(params)
@@ -560,7 +611,7 @@ def _as_link(writer: Any, reader: asyncio.StreamReader | None, line_limit: int) 
         return StreamLink(reader, writer, limit=line_limit)
     if isinstance(writer, Transport):
         return MessageLink(writer)
-    if hasattr(writer, "read") and hasattr(writer, "drain"):
+    if hasattr(writer, "start") and hasattr(writer, "drain"):
         link: Link = writer
         return link
     raise TypeError(f"expected a StreamWriter with its StreamReader, a Transport or a Link, got {writer!r}")

@@ -10,7 +10,7 @@ from .client.connection import ClientSideConnection
 from .connection import Connection, JsonValue, MethodHandler
 from .errors import RequestError
 from .interfaces import Agent, Client
-from .stdio import stdio_streams
+from .stdio import stdio_link
 
 __all__ = [
     "DEFAULT_STDIO_BUFFER_LIMIT_BYTES",
@@ -41,7 +41,7 @@ async def run_agent(
 ) -> None:
     """Serve `agent` until the client closes its end; on stdin and stdout unless streams are given."""
     if input_stream is None and output_stream is None:
-        output_stream, input_stream = await stdio_streams()
+        input_stream = await stdio_link()
     connection = AgentSideConnection(
         agent,
         input_stream,

@@ -14,34 +14,56 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import Any
 
-__all__ = ["Backlog", "Lane", "handling"]
+__all__ = ["Backlog", "Call", "Lane", "Updates", "handling"]
 
 Handler = Callable[..., Awaitable[Any]]
 
+handling: ContextVar[Any] = ContextVar("pilothouse_acp_handling", default=None)
+"""What is being handled in this context, if anything: a `Call` or a session notification."""
 
-class Call(NamedTuple):
+
+class Call:
     """A notification to be handled: `await fn(**kwargs)`."""
 
-    lane: Lane
-    fn: Handler
-    kwargs: dict[str, Any]
-    weight: int
+    __slots__ = ("fn", "kwargs", "session_id", "weight")
+
+    def __init__(self, session_id: str, fn: Handler, kwargs: dict[str, Any], weight: int) -> None:
+        self.session_id = session_id
+        self.fn = fn
+        self.kwargs = kwargs
+        self.weight = weight
 
 
-handling: ContextVar[Call | None] = ContextVar("pilothouse_acp_handling", default=None)
-"""The notification whose handler runs in this context, if any."""
+class Updates:
+    """Consecutive `session/update` notifications of one session, decoded.
+
+    They are by far the most frequent messages; taking them in runs keeps what is done for each one small.
+    """
+
+    __slots__ = ("fn", "meta_arguments", "notifications", "weight")
+
+    def __init__(self, fn: Handler, meta_arguments: Callable[[Any], dict[str, Any]]) -> None:
+        self.fn = fn
+        self.meta_arguments = meta_arguments
+        self.notifications: list[Any] = []
+        self.weight = 0
 
 
 class Backlog:
-    """Counts what is received and not yet handled, in bytes; the reader stops above `limit`."""
+    """Counts what is received and not yet handled, in bytes.
+
+    Above `limit` the connection stops receiving and sets `waiting`; `on_room` then tells it to go on, at half of
+    the limit or as soon as a handler itself waits for an answer.
+    """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.size = 0
         self.nested = 0
-        self._room: asyncio.Future[None] | None = None
+        self.waiting = False
+        self.on_room: Callable[[], None] = lambda: None
 
     @property
     def full(self) -> bool:
@@ -49,18 +71,13 @@ class Backlog:
 
     def shrink(self, weight: int) -> None:
         self.size -= weight
-        if self._room is not None and self.size * 2 <= self.limit:
+        if self.waiting and self.size * 2 <= self.limit:
             self.release()
 
     def release(self) -> None:
-        room, self._room = self._room, None
-        if room is not None and not room.done():
-            room.set_result(None)
-
-    async def wait_room(self) -> None:
-        while self.full:
-            self._room = asyncio.get_running_loop().create_future()
-            await self._room
+        if self.waiting:
+            self.waiting = False
+            self.on_room()
 
 
 class Lane:
@@ -78,9 +95,9 @@ class Lane:
         self.key = key
         self.nested = 0
         self.task: asyncio.Task[None] | None = None
-        self._items: deque[Call | Callable[[], Any]] = deque()
+        self._items: deque[Call | Updates | Callable[[], Any]] = deque()
         self._backlog = backlog
-        self._current: Call | None = None
+        self._current: Any = None
         self._failed = failed
         self._on_empty = on_empty
 
@@ -89,48 +106,53 @@ class Lane:
         """Whether something is being handled that later arrivals have to wait for."""
         return self.task is not None and not self.nested
 
-    def call(self, fn: Handler, kwargs: dict[str, Any], weight: int) -> None:
-        """Handle a notification when its turn comes."""
-        self._backlog.size += weight
-        self._items.append(Call(self, fn, kwargs, weight))
+    def put(self, item: Call | Updates | Callable[[], Any]) -> None:
+        """Queue notifications, or an action to be done when everything before it has been handled.
+
+        An action that answers true has started a task, which gets to take its first step.
+        """
+        self._items.append(item)
         if self.task is None:
-            self._start()
+            self.task = asyncio.get_running_loop().create_task(self._run(), name=f"acp lane {self.key}")
 
-    def then(self, action: Callable[[], Any]) -> None:
-        """Do something as soon as everything before it has been handled."""
-        self._items.append(action)
-        if self.task is None:
-            self._start()
-
-    def is_inside(self, call: Call | None) -> bool:
-        """Whether `call` is what this lane is handling right now."""
-        return call is not None and call is self._current
-
-    def _start(self) -> None:
-        self.task = asyncio.get_running_loop().create_task(self._run(), name=f"acp lane {self.key}")
+    def is_handling(self, notification: Any) -> bool:
+        return notification is not None and notification is self._current
 
     async def _run(self) -> None:
         items = self._items
-        backlog = self._backlog
         try:
             while items:
                 item = items.popleft()
-                if not isinstance(item, Call):
-                    if item():
-                        # A request has been started: it takes its first step before anything after it is handled.
-                        await asyncio.sleep(0)
-                    continue
-                self._current = item
-                handling.set(item)
-                try:
-                    await item.fn(**item.kwargs)
-                except Exception as exc:
-                    self._failed(item.fn, exc)
-                self._current = None
-                backlog.size -= item.weight
-                if backlog._room is not None:
-                    backlog.shrink(0)
+                if isinstance(item, Updates):
+                    await self._run_updates(item)
+                elif isinstance(item, Call):
+                    self._current = item
+                    handling.set(item)
+                    try:
+                        await item.fn(**item.kwargs)
+                    except Exception as exc:
+                        self._failed(item.fn, exc)
+                    self._current = None
+                    self._backlog.shrink(item.weight)
+                elif item():
+                    await asyncio.sleep(0)
         finally:
             self._current = None
             self.task = None
             self._on_empty(self)
+
+    async def _run_updates(self, run: Updates) -> None:
+        fn = run.fn
+        set_handling = handling.set
+        for notification in run.notifications:
+            self._current = notification
+            set_handling(notification)
+            try:
+                if notification.field_meta is None:
+                    await fn(session_id=notification.session_id, update=notification.update)
+                else:
+                    await fn(**run.meta_arguments(notification))
+            except Exception as exc:
+                self._failed(fn, exc)
+        self._current = None
+        self._backlog.shrink(run.weight)

@@ -21,7 +21,7 @@ from msgspec import Struct, StructMeta
 
 from .errors import ValidationError
 
-__all__ = ["Choice", "Open", "Repair", "UnknownContent", "UnknownUpdate", "decode", "dec_hook", "strict"]
+__all__ = ["Choice", "Open", "Repair", "UnknownContent", "UnknownUpdate", "dec_hook", "decode", "strict"]
 
 DEFAULT_ON_ERROR = 1
 SKIP_INVALID_ITEMS = 2
@@ -153,9 +153,9 @@ class Choice(type):
 def dec_hook(tp: Any, obj: Any) -> Any:
     """Give msgspec the member of a `Choice` for a decoded object."""
     if isinstance(tp, Choice):
-        if isinstance(obj, tp):
+        if tp.__instancecheck__(obj):
             return obj
-        member = tp.pick(obj)
+        member: Any = tp.pick(obj)
         if isinstance(member, Choice):
             return dec_hook(member, obj)
         if issubclass(member, Open):
@@ -222,10 +222,10 @@ class _Walk:
 
     def choice(self, tp: Choice, obj: Any, path: str) -> Any:
         try:
-            member = tp.pick(obj)
+            member: Any = tp.pick(obj)
         except ValidationError as exc:
             raise _located(exc, path) from None
-        return member(obj) if issubclass(member, Open) else self.value(member, obj, path)
+        return member(obj) if isinstance(member, type) and issubclass(member, Open) else self.value(member, obj, path)
 
     def union(self, args: tuple[Any, ...], obj: Any, path: str, failure: Exception) -> Any:
         structs = [a for a in args if isinstance(a, StructMeta)]
@@ -323,7 +323,7 @@ class _Walk:
         return changed
 
 
-class _UseDefault(Exception):  # noqa: N818
+class _UseDefault(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
@@ -358,7 +358,9 @@ def _media_type(obj: dict[str, Any], _: Mapping[str, Any]) -> tuple[dict[str, An
 
 def _plan_entry(obj: dict[str, Any], _: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     missing = {k: v for k, v in (("priority", "medium"), ("status", "pending")) if obj.get(k) is None}
-    return ({**missing, **{k: v for k, v in obj.items() if v is not None}}, f"{missing} assumed") if missing else (obj, "")
+    return (
+        ({**missing, **{k: v for k, v in obj.items() if v is not None}}, f"{missing} assumed") if missing else (obj, "")
+    )
 
 
 def _protocol_version(obj: dict[str, Any], _: Mapping[str, Any]) -> tuple[dict[str, Any], str]:

@@ -10,7 +10,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args, get_origin
 
 import msgspec
@@ -50,9 +50,8 @@ class ModelMeta(StructMeta):
     """Makes discriminators readable and lets constructors check what they are given."""
 
     def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> ModelMeta:
-        config.setdefault("kw_only", True)
         cls = super().__new__(mcs, name, bases, namespace, **config)
-        struct_config = cls.__struct_config__  # type: ignore[attr-defined]
+        struct_config = cls.__struct_config__
         if struct_config.tag_field is not None:
             setattr(cls, lenient._snake(struct_config.tag_field), struct_config.tag)
         return cls
@@ -74,7 +73,7 @@ class ModelMeta(StructMeta):
             return instance
 
 
-class Model(Struct, metaclass=ModelMeta, omit_defaults=True, rename=lenient._camel, dict=True):
+class Model(Struct, metaclass=ModelMeta, kw_only=True, omit_defaults=True, rename=lenient._camel, dict=True):
     """Base class of the schema types."""
 
     __lenient__: ClassVar[Mapping[str, int]] = {}
@@ -221,10 +220,14 @@ def _defaults(cls: type[Struct]) -> dict[str, Callable[[], Any]]:
     found: dict[str, Callable[[], Any]] = {}
     for info in msgspec.structs.fields(cls):
         if info.default is not msgspec.NODEFAULT:
-            found[info.name] = lambda value=info.default: value
+            found[info.name] = partial(_itself, info.default)
         elif info.default_factory is not msgspec.NODEFAULT:
             found[info.name] = info.default_factory
     return found
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 # -- constructor checks -------------------------------------------------------------------------------------------

@@ -134,7 +134,12 @@ class Peer(Generic[T]):
 
     def _key(self, request_id: Any) -> RequestId:
         """Some peers echo a numeric id as a string."""
-        if isinstance(request_id, str) and request_id not in self._open and request_id.isascii() and request_id.isdigit():
+        if (
+            isinstance(request_id, str)
+            and request_id not in self._open
+            and request_id.isascii()
+            and request_id.isdigit()
+        ):
             return int(request_id) if len(request_id) < 20 else request_id
         return request_id  # type: ignore[no-any-return]
 

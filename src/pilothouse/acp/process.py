@@ -17,8 +17,10 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 from .errors import ConnectionClosed, SpawnError
+from .transport import PipeLink
 
 __all__ = ["CommandNotFound", "StderrTail", "default_environment", "spawn", "spawn_stdio_transport", "stop"]
 
@@ -84,16 +86,21 @@ async def spawn(
     inherit_env: bool = True,
     stderr: int | None = aio_subprocess.PIPE,
     limit: int | None = None,
+    link: PipeLink | None = None,
 ) -> aio_subprocess.Process:
-    """Start a program with pipes in a process group of its own. Raises SpawnError with the reason."""
+    """Start a program with pipes in a process group of its own. Raises SpawnError with the reason.
+
+    With `link` the child's output goes there instead of to `process.stdout`.
+    """
     environment = {**(default_environment() if inherit_env else {}), **(env or {})}
-    if cwd is not None and not Path(cwd).is_dir():
-        raise SpawnError(f"cannot start {command!r}: its working directory {str(cwd)!r} does not exist")
+    _check_directory(command, cwd)
     options: dict[str, object] = (
         {"start_new_session": True} if POSIX else {"creationflags": 0x00000200}  # CREATE_NEW_PROCESS_GROUP
     )
+    loop = asyncio.get_running_loop()
     try:
-        return await asyncio.create_subprocess_exec(
+        transport, protocol = await loop.subprocess_exec(
+            lambda: _ChildProtocol(limit or READ_LIMIT, loop, link),
             command,
             *args,
             stdin=aio_subprocess.PIPE,
@@ -101,7 +108,6 @@ async def spawn(
             stderr=stderr,
             env=environment,
             cwd=str(cwd) if cwd is not None else None,
-            limit=limit or READ_LIMIT,
             **options,  # type: ignore[arg-type]
         )
     except FileNotFoundError as exc:
@@ -111,6 +117,36 @@ async def spawn(
         raise CommandNotFound(f"cannot start {command!r}: {exc.strerror} (PATH={path})") from exc
     except (OSError, ValueError) as exc:
         raise SpawnError(f"cannot start {command!r}: {exc}") from exc
+    process = aio_subprocess.Process(transport, protocol, loop)
+    if link is not None:
+        assert process.stdin is not None
+        link.attach(process.stdin, cast("asyncio.ReadTransport | None", transport.get_pipe_transport(1)))
+    return process
+
+
+class _ChildProtocol(aio_subprocess.SubprocessStreamProtocol):
+    """Hands a child's stdout to a link as it arrives."""
+
+    def __init__(self, limit: int, loop: asyncio.AbstractEventLoop, link: PipeLink | None) -> None:
+        super().__init__(limit, loop)
+        self._link = link
+
+    def pipe_data_received(self, fd: int, data: bytes | str) -> None:
+        if fd == 1 and self._link is not None:
+            self._link.data_received(cast(bytes, data))
+        else:
+            super().pipe_data_received(fd, data)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        if fd == 1 and self._link is not None:
+            self._link.eof_received()
+        super().pipe_connection_lost(fd, exc)
+
+
+def _check_directory(command: str, cwd: str | Path | None) -> None:
+    """The operating system reports a missing directory as if the program were missing."""
+    if cwd is not None and not Path(cwd).is_dir():
+        raise SpawnError(f"cannot start {command!r}: its working directory {str(cwd)!r} does not exist")
 
 
 async def describe_end(process: aio_subprocess.Process, tail: StderrTail | None) -> ConnectionClosed:

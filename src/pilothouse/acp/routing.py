@@ -11,14 +11,14 @@ import inspect
 import warnings
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Raw
 
 from . import lenient, schema
 from .errors import RequestError, ValidationError
-from .lanes import Handler
+from .lanes import Handler, Updates
 from .methods import Method
 
 __all__ = ["Router"]
@@ -31,6 +31,13 @@ LEGACY_UPDATE = "acp/notification/session_update"
 def decoder(tp: Any) -> Callable[[Any], Any]:
     """The strict decoder of a type; building one is not free, so each is built once."""
     return msgspec.json.Decoder(tp, dec_hook=lenient.dec_hook).decode
+
+
+class UpdateMessage(msgspec.Struct, tag_field="method", tag="session/update", gc=False):
+    """A whole `session/update` message. No id fits its type, so that one sent as a request is refused here."""
+
+    params: schema.SessionNotification
+    id: Literal["\0"] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Router:
@@ -46,10 +53,18 @@ class Router:
             if handler is not None:
                 table = self._notifications if method.is_notification else self._requests
                 table[method.wire] = Route(method, handler, legacy)
-        if "session/update" in self._notifications:
-            self._notifications[LEGACY_UPDATE] = self._notifications["session/update"]
+        self.decode_update: Callable[[bytes], Any] | None = None
+        update = self._notifications.get("session/update")
+        if update is not None:
+            self._notifications[LEGACY_UPDATE] = update
+            if update.takes_plain_updates:
+                self.decode_update = decoder(UpdateMessage)
         self._ext_method, _ = _find(target, "ext_method", interface)
         self._ext_notification, _ = _find(target, "ext_notification", interface)
+
+    def updates(self) -> Updates:
+        route = self._notifications["session/update"]
+        return Updates(route.handler, route.meta_arguments)
 
     def notification(self, method: str, params: Raw | None) -> tuple[str | None, Handler, dict[str, Any]] | None:
         route = self._notifications.get(method)
@@ -90,17 +105,22 @@ class Router:
 class Route:
     """How one method reaches its handler."""
 
-    __slots__ = ("_build", "decode", "handler", "in_session", "method")
+    __slots__ = ("arguments", "decode", "handler", "in_session", "method")
 
     def __init__(self, method: Method, handler: Handler, legacy: bool) -> None:
         self.method = method
         self.handler = _warning_handler(handler) if legacy else handler
         self.decode = decoder(method.params)
         self.in_session = "session_id" in getattr(method.params, "__struct_fields__", ())
-        self._build = _argument_builder(method, handler, legacy)
+        self.arguments = _argument_builder(method, handler, legacy)
 
-    def arguments(self, value: Any, raw: Raw | None) -> dict[str, Any]:
-        return self._build(value, raw)
+    @property
+    def takes_plain_updates(self) -> bool:
+        """Whether the handler takes just a session id and an update, which needs no look at each message."""
+        return self.arguments in (_update_arguments, _plain_update_arguments)
+
+    def meta_arguments(self, value: Any) -> dict[str, Any]:
+        return self.arguments(value, None)
 
 
 def _argument_builder(method: Method, handler: Handler, legacy: bool) -> Callable[[Any, Raw | None], dict[str, Any]]:

@@ -45,14 +45,14 @@ CompactionStatus: TypeAlias = str
 SystemPromptMode: TypeAlias = str
 SessionArchiveFilter: TypeAlias = str
 
-class WriteTextFileRequest(Model):
+class WriteTextFileRequest(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     session_id: SessionId
     path: str
     content: str
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ReadTextFileRequest(Model):
+class ReadTextFileRequest(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     session_id: SessionId
     path: str
@@ -60,14 +60,14 @@ class ReadTextFileRequest(Model):
     limit: Annotated[int, Meta(ge=0)] | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class RequestPermissionRequest(Model):
+class RequestPermissionRequest(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     session_id: SessionId
     tool_call: ToolCallUpdate
     options: list[PermissionOption]
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ToolCallUpdate(Model):
+class ToolCallUpdate(Model, kw_only=True):
     __lenient__ = {"kind": 1, "status": 1, "title": 1, "name": 1, "content": 3, "locations": 3, "raw_input": 1, "raw_output": 1, "field_meta": 1}
     tool_call_id: ToolCallId
     kind: ToolKind | None = None
@@ -80,20 +80,20 @@ class ToolCallUpdate(Model):
     raw_output: Any = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class Annotations(Model):
+class Annotations(Model, kw_only=True):
     __lenient__ = {"audience": 3, "last_modified": 1, "priority": 1, "field_meta": 1}
     audience: list[Role] | None = None
     last_modified: str | None = None
     priority: float | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class TextContent(Model):
+class TextContent(Model, kw_only=True):
     __lenient__ = {"annotations": 1, "field_meta": 1}
     annotations: Annotations | None = None
     text: str
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ImageContent(Model):
+class ImageContent(Model, kw_only=True):
     __lenient__ = {"annotations": 1, "uri": 1, "field_meta": 1}
     annotations: Annotations | None = None
     data: str
@@ -101,14 +101,14 @@ class ImageContent(Model):
     uri: str | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class AudioContent(Model):
+class AudioContent(Model, kw_only=True):
     __lenient__ = {"annotations": 1, "field_meta": 1}
     annotations: Annotations | None = None
     data: str
     mime_type: str
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ResourceLink(Model):
+class ResourceLink(Model, kw_only=True):
     __lenient__ = {"annotations": 1, "description": 1, "mime_type": 1, "size": 1, "title": 1, "field_meta": 1}
     annotations: Annotations | None = None
     description: str | None = None
@@ -119,57 +119,57 @@ class ResourceLink(Model):
     uri: str
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class TextResourceContents(Model):
+class TextResourceContents(Model, kw_only=True):
     __lenient__ = {"mime_type": 1, "field_meta": 1}
     mime_type: str | None = None
     text: str
     uri: str
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class BlobResourceContents(Model):
+class BlobResourceContents(Model, kw_only=True):
     __lenient__ = {"mime_type": 1, "field_meta": 1}
     blob: str
     mime_type: str | None = None
     uri: str
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class EmbeddedResource(Model):
+class EmbeddedResource(Model, kw_only=True):
     __lenient__ = {"annotations": 1, "field_meta": 1}
     annotations: Annotations | None = None
     resource: EmbeddedResourceResource
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class Content(Model):
+class Content(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     content: ContentBlock
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class Diff(Model):
+class Diff(Model, kw_only=True):
     __lenient__ = {"old_text": 1, "field_meta": 1}
     path: str
     old_text: str | None = None
     new_text: str
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class Terminal(Model):
+class Terminal(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     terminal_id: TerminalId
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ToolCallLocation(Model):
+class ToolCallLocation(Model, kw_only=True):
     __lenient__ = {"line": 1, "field_meta": 1}
     path: str
     line: Annotated[int, Meta(ge=0)] | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class PermissionOption(Model):
+class PermissionOption(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     option_id: PermissionOptionId
     name: str
     kind: PermissionOptionKind
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class CreateTerminalRequest(Model):
+class CreateTerminalRequest(Model, kw_only=True):
     __lenient__ = {"args": 4, "env": 4, "field_meta": 1}
     session_id: SessionId
     command: str
@@ -179,45 +179,45 @@ class CreateTerminalRequest(Model):
     output_byte_limit: Annotated[int, Meta(ge=0)] | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class EnvVariable(Model):
+class EnvVariable(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     name: str
     value: str
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class TerminalOutputRequest(Model):
+class TerminalOutputRequest(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     session_id: SessionId
     terminal_id: TerminalId
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ReleaseTerminalRequest(Model):
+class ReleaseTerminalRequest(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     session_id: SessionId
     terminal_id: TerminalId
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class WaitForTerminalExitRequest(Model):
+class WaitForTerminalExitRequest(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     session_id: SessionId
     terminal_id: TerminalId
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class KillTerminalRequest(Model):
+class KillTerminalRequest(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     session_id: SessionId
     terminal_id: TerminalId
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ElicitationSessionScope(Model):
+class ElicitationSessionScope(Model, kw_only=True):
     __lenient__ = {"tool_call_id": 1}
     session_id: SessionId
     tool_call_id: ToolCallId | None = None
 
-class ElicitationRequestScope(Model):
+class ElicitationRequestScope(Model, kw_only=True):
     request_id: RequestId
 
-class ElicitationSchema(Model):
+class ElicitationSchema(Model, kw_only=True):
     __lenient__ = {"type": 1, "title": 1, "description": 1, "field_meta": 1}
     type: ElicitationSchemaType = "object"
     title: str | None = None
@@ -226,14 +226,14 @@ class ElicitationSchema(Model):
     description: str | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class EnumOption(Model):
+class EnumOption(Model, kw_only=True):
     __lenient__ = {"description": 1, "field_meta": 1}
     const: str
     title: str
     description: str | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class StringPropertySchema(Model):
+class StringPropertySchema(Model, kw_only=True):
     __lenient__ = {"title": 1, "description": 1, "default": 1, "field_meta": 1}
     title: str | None = None
     description: str | None = None
@@ -246,7 +246,7 @@ class StringPropertySchema(Model):
     one_of: list[EnumOption] | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class NumberPropertySchema(Model):
+class NumberPropertySchema(Model, kw_only=True):
     __lenient__ = {"title": 1, "description": 1, "default": 1, "field_meta": 1}
     title: str | None = None
     description: str | None = None
@@ -255,7 +255,7 @@ class NumberPropertySchema(Model):
     default: float | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class IntegerPropertySchema(Model):
+class IntegerPropertySchema(Model, kw_only=True):
     __lenient__ = {"title": 1, "description": 1, "default": 1, "field_meta": 1}
     title: str | None = None
     description: str | None = None
@@ -264,19 +264,19 @@ class IntegerPropertySchema(Model):
     default: int | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class BooleanPropertySchema(Model):
+class BooleanPropertySchema(Model, kw_only=True):
     __lenient__ = {"title": 1, "description": 1, "default": 1, "field_meta": 1}
     title: str | None = None
     description: str | None = None
     default: bool | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class TitledMultiSelectItems(Model):
+class TitledMultiSelectItems(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     any_of: list[EnumOption]
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class MultiSelectPropertySchema(Model):
+class MultiSelectPropertySchema(Model, kw_only=True):
     __lenient__ = {"title": 1, "description": 1, "default": 3, "field_meta": 1}
     title: str | None = None
     description: str | None = None
@@ -286,7 +286,7 @@ class MultiSelectPropertySchema(Model):
     default: list[str] | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class MessageMcpRequest(Model):
+class MessageMcpRequest(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     server_id: McpServerAcpId
     request_id: McpRequestId
@@ -294,7 +294,7 @@ class MessageMcpRequest(Model):
     params: dict[str, Any] | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class InitializeResponse(Model):
+class InitializeResponse(Model, kw_only=True):
     __lenient__ = {"agent_capabilities": 1, "auth_methods": 3, "agent_info": 1, "field_meta": 1}
     protocol_version: ProtocolVersion
     agent_capabilities: AgentCapabilities = field(default_factory=lambda: AgentCapabilities.model_construct())
@@ -302,7 +302,7 @@ class InitializeResponse(Model):
     agent_info: Implementation | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class AgentCapabilities(Model):
+class AgentCapabilities(Model, kw_only=True):
     __lenient__ = {"load_session": 1, "prompt_capabilities": 1, "mcp_capabilities": 1, "session_capabilities": 1, "auth": 1, "providers": 1, "field_meta": 1}
     load_session: bool = False
     prompt_capabilities: PromptCapabilities = field(default_factory=lambda: PromptCapabilities.model_construct())
@@ -312,21 +312,21 @@ class AgentCapabilities(Model):
     providers: ProvidersCapabilities | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class PromptCapabilities(Model):
+class PromptCapabilities(Model, kw_only=True):
     __lenient__ = {"image": 1, "audio": 1, "embedded_context": 1, "field_meta": 1}
     image: bool = False
     audio: bool = False
     embedded_context: bool = False
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class McpCapabilities(Model):
+class McpCapabilities(Model, kw_only=True):
     __lenient__ = {"http": 1, "sse": 1, "acp": 1, "field_meta": 1}
     http: bool = False
     sse: bool = False
     acp: bool = False
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SessionCapabilities(Model):
+class SessionCapabilities(Model, kw_only=True):
     __lenient__ = {"list": 1, "delete": 1, "additional_directories": 1, "system_prompt": 1, "fork": 1, "archive": 1, "status": 1, "title": 1, "resume": 1, "close": 1, "field_meta": 1}
     list: SessionListCapabilities | None = None
     delete: SessionDeleteCapabilities | None = None
@@ -340,75 +340,75 @@ class SessionCapabilities(Model):
     close: SessionCloseCapabilities | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SessionListCapabilities(Model):
+class SessionListCapabilities(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SessionDeleteCapabilities(Model):
+class SessionDeleteCapabilities(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SessionAdditionalDirectoriesCapabilities(Model):
+class SessionAdditionalDirectoriesCapabilities(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SessionSystemPromptCapabilities(Model):
+class SessionSystemPromptCapabilities(Model, kw_only=True):
     __lenient__ = {"mode": 1, "field_meta": 1}
     mode: SessionSystemPromptModeCapabilities | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SessionSystemPromptModeCapabilities(Model):
+class SessionSystemPromptModeCapabilities(Model, kw_only=True):
     __lenient__ = {"override": 1, "field_meta": 1}
     override: SessionSystemPromptOverrideCapabilities | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SessionSystemPromptOverrideCapabilities(Model):
+class SessionSystemPromptOverrideCapabilities(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SessionForkCapabilities(Model):
+class SessionForkCapabilities(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SessionArchiveCapabilities(Model):
+class SessionArchiveCapabilities(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SessionStatusCapabilities(Model):
+class SessionStatusCapabilities(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SessionTitleCapabilities(Model):
+class SessionTitleCapabilities(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SessionResumeCapabilities(Model):
+class SessionResumeCapabilities(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SessionCloseCapabilities(Model):
+class SessionCloseCapabilities(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class AgentAuthCapabilities(Model):
+class AgentAuthCapabilities(Model, kw_only=True):
     __lenient__ = {"status": 1, "logout": 1, "field_meta": 1}
     status: AuthStatusCapabilities | None = None
     logout: LogoutCapabilities | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class AuthStatusCapabilities(Model):
+class AuthStatusCapabilities(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class LogoutCapabilities(Model):
+class LogoutCapabilities(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ProvidersCapabilities(Model):
+class ProvidersCapabilities(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class AuthMethodTerminal(Model):
+class AuthMethodTerminal(Model, kw_only=True):
     __lenient__ = {"description": 1, "args": 4, "env": 4, "field_meta": 1}
     id: AuthMethodId
     name: str
@@ -417,30 +417,30 @@ class AuthMethodTerminal(Model):
     env: dict[str, str] | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class AuthMethodAgent(Model):
+class AuthMethodAgent(Model, kw_only=True):
     __lenient__ = {"description": 1, "field_meta": 1}
     id: AuthMethodId
     name: str
     description: str | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class Implementation(Model):
+class Implementation(Model, kw_only=True):
     __lenient__ = {"title": 1, "field_meta": 1}
     name: str
     title: str | None = None
     version: str
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class AuthenticateResponse(Model):
+class AuthenticateResponse(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ListProvidersResponse(Model):
+class ListProvidersResponse(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     providers: list[ProviderInfo]
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ProviderInfo(Model):
+class ProviderInfo(Model, kw_only=True):
     __lenient__ = {"supported": 3, "field_meta": 1}
     provider_id: ProviderId
     supported: list[LlmProtocol]
@@ -448,31 +448,31 @@ class ProviderInfo(Model):
     current: ProviderCurrentConfig | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ProviderCurrentConfig(Model):
+class ProviderCurrentConfig(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     api_type: LlmProtocol
     base_url: str
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SetProviderResponse(Model):
+class SetProviderResponse(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class DisableProviderResponse(Model):
+class DisableProviderResponse(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class LogoutResponse(Model):
+class LogoutResponse(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class AuthStatusResponse(Model):
+class AuthStatusResponse(Model, kw_only=True):
     __lenient__ = {"accounts": 3, "field_meta": 1}
     state: AuthState
     accounts: list[AuthAccount] | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class AuthAccount(Model):
+class AuthAccount(Model, kw_only=True):
     __lenient__ = {"active": 1, "name": 1, "email": 1, "organization": 1, "field_meta": 1}
     label: str
     active: bool | None = None
@@ -481,7 +481,7 @@ class AuthAccount(Model):
     organization: str | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class NewSessionResponse(Model):
+class NewSessionResponse(Model, kw_only=True):
     __lenient__ = {"modes": 1, "config_options": 3, "field_meta": 1, "models": 1}
     session_id: SessionId
     modes: SessionModeState | None = None
@@ -489,54 +489,54 @@ class NewSessionResponse(Model):
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
     models: SessionModelState | None = None
 
-class SessionModeState(Model):
+class SessionModeState(Model, kw_only=True):
     __lenient__ = {"available_modes": 3, "field_meta": 1}
     current_mode_id: SessionModeId
     available_modes: list[SessionMode]
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SessionMode(Model):
+class SessionMode(Model, kw_only=True):
     __lenient__ = {"description": 1, "field_meta": 1}
     id: SessionModeId
     name: str
     description: str | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SessionConfigSelectOption(Model):
+class SessionConfigSelectOption(Model, kw_only=True):
     __lenient__ = {"description": 1, "field_meta": 1}
     value: SessionConfigValueId
     name: str
     description: str | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SessionConfigSelectGroup(Model):
+class SessionConfigSelectGroup(Model, kw_only=True):
     __lenient__ = {"options": 3, "field_meta": 1}
     group: SessionConfigGroupId
     name: str
     options: list[SessionConfigSelectOption]
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SessionConfigSelect(Model):
+class SessionConfigSelect(Model, kw_only=True):
     current_value: SessionConfigValueId
     options: SessionConfigSelectOptions
 
-class SessionConfigBoolean(Model):
+class SessionConfigBoolean(Model, kw_only=True):
     current_value: bool
 
-class LoadSessionResponse(Model):
+class LoadSessionResponse(Model, kw_only=True):
     __lenient__ = {"modes": 1, "config_options": 3, "field_meta": 1, "models": 1}
     modes: SessionModeState | None = None
     config_options: list[SessionConfigOption] | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
     models: SessionModelState | None = None
 
-class ListSessionsResponse(Model):
+class ListSessionsResponse(Model, kw_only=True):
     __lenient__ = {"sessions": 3, "next_cursor": 1, "field_meta": 1}
     sessions: list[SessionInfo]
     next_cursor: str | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SessionInfo(Model):
+class SessionInfo(Model, kw_only=True):
     __lenient__ = {"additional_directories": 3, "title": 1, "updated_at": 1, "archived": 1, "field_meta": 1}
     session_id: SessionId
     cwd: str
@@ -546,11 +546,11 @@ class SessionInfo(Model):
     archived: bool | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class DeleteSessionResponse(Model):
+class DeleteSessionResponse(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ForkSessionResponse(Model):
+class ForkSessionResponse(Model, kw_only=True):
     __lenient__ = {"modes": 1, "config_options": 3, "field_meta": 1, "models": 1}
     session_id: SessionId
     modes: SessionModeState | None = None
@@ -558,51 +558,51 @@ class ForkSessionResponse(Model):
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
     models: SessionModelState | None = None
 
-class ArchiveSessionResponse(Model):
+class ArchiveSessionResponse(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class UnarchiveSessionResponse(Model):
+class UnarchiveSessionResponse(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SessionStatusResponse(Model):
+class SessionStatusResponse(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     status: SessionStatus
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SetSessionTitleResponse(Model):
+class SetSessionTitleResponse(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     title: str
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ResumeSessionResponse(Model):
+class ResumeSessionResponse(Model, kw_only=True):
     __lenient__ = {"modes": 1, "config_options": 3, "field_meta": 1, "models": 1}
     modes: SessionModeState | None = None
     config_options: list[SessionConfigOption] | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
     models: SessionModelState | None = None
 
-class CloseSessionResponse(Model):
+class CloseSessionResponse(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SetSessionModeResponse(Model):
+class SetSessionModeResponse(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SetSessionConfigOptionResponse(Model):
+class SetSessionConfigOptionResponse(Model, kw_only=True):
     __lenient__ = {"config_options": 3, "field_meta": 1}
     config_options: list[SessionConfigOption]
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class PromptResponse(Model):
+class PromptResponse(Model, kw_only=True):
     __lenient__ = {"usage": 1, "field_meta": 1}
     stop_reason: StopReason
     usage: Usage | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class Usage(Model):
+class Usage(Model, kw_only=True):
     __lenient__ = {"thought_tokens": 1, "cached_read_tokens": 1, "cached_write_tokens": 1, "field_meta": 1}
     total_tokens: Annotated[int, Meta(ge=0)]
     input_tokens: Annotated[int, Meta(ge=0)]
@@ -612,25 +612,25 @@ class Usage(Model):
     cached_write_tokens: Annotated[int, Meta(ge=0)] | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class Error(Model):
+class Error(Model, kw_only=True):
     __lenient__ = {"data": 1}
     code: ErrorCode
     message: str
     data: Any = None
 
-class SessionNotification(Model):
+class SessionNotification(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     session_id: SessionId
     update: SessionUpdate
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ContentChunk(Model):
+class ContentChunk(Model, kw_only=True):
     __lenient__ = {"message_id": 1, "field_meta": 1}
     content: ContentBlock
     message_id: MessageId | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ToolCall(Model):
+class ToolCall(Model, kw_only=True):
     __lenient__ = {"name": 1, "kind": 1, "status": 1, "content": 3, "locations": 3, "raw_input": 1, "raw_output": 1, "field_meta": 1}
     tool_call_id: ToolCallId
     title: str
@@ -643,80 +643,80 @@ class ToolCall(Model):
     raw_output: Any = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class PlanEntry(Model):
+class PlanEntry(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     content: str
     priority: PlanEntryPriority
     status: PlanEntryStatus
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class Plan(Model):
+class Plan(Model, kw_only=True):
     __lenient__ = {"entries": 3, "field_meta": 1}
     entries: list[PlanEntry]
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class PlanItems(Model):
+class PlanItems(Model, kw_only=True):
     __lenient__ = {"entries": 3, "field_meta": 1}
     plan_id: PlanId
     entries: list[PlanEntry]
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class PlanFile(Model):
+class PlanFile(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     plan_id: PlanId
     uri: str
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class PlanMarkdown(Model):
+class PlanMarkdown(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     plan_id: PlanId
     content: str
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class PlanUpdate(Model):
+class PlanUpdate(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     plan: PlanUpdateContent
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class PlanRemoved(Model):
+class PlanRemoved(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     plan_id: PlanId
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class AvailableCommand(Model):
+class AvailableCommand(Model, kw_only=True):
     __lenient__ = {"input": 1, "field_meta": 1}
     name: str
     description: str
     input: UnstructuredCommandInput | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class UnstructuredCommandInput(Model):
+class UnstructuredCommandInput(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     hint: str
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class AvailableCommandsUpdate(Model, tag_field="sessionUpdate", tag="available_commands_update"):
+class AvailableCommandsUpdate(Model, kw_only=True, tag_field="sessionUpdate", tag="available_commands_update"):
     __lenient__ = {"available_commands": 3, "field_meta": 1}
     available_commands: list[AvailableCommand]
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
     if TYPE_CHECKING:
         session_update: Literal["available_commands_update"] = "available_commands_update"
 
-class CurrentModeUpdate(Model, tag_field="sessionUpdate", tag="current_mode_update"):
+class CurrentModeUpdate(Model, kw_only=True, tag_field="sessionUpdate", tag="current_mode_update"):
     __lenient__ = {"field_meta": 1}
     current_mode_id: SessionModeId
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
     if TYPE_CHECKING:
         session_update: Literal["current_mode_update"] = "current_mode_update"
 
-class ConfigOptionUpdate(Model, tag_field="sessionUpdate", tag="config_option_update"):
+class ConfigOptionUpdate(Model, kw_only=True, tag_field="sessionUpdate", tag="config_option_update"):
     __lenient__ = {"config_options": 3, "field_meta": 1}
     config_options: list[SessionConfigOption]
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
     if TYPE_CHECKING:
         session_update: Literal["config_option_update"] = "config_option_update"
 
-class SessionInfoUpdate(Model, tag_field="sessionUpdate", tag="session_info_update"):
+class SessionInfoUpdate(Model, kw_only=True, tag_field="sessionUpdate", tag="session_info_update"):
     __lenient__ = {"title": 1, "updated_at": 1, "field_meta": 1}
     title: str | None = None
     updated_at: str | None = None
@@ -724,13 +724,13 @@ class SessionInfoUpdate(Model, tag_field="sessionUpdate", tag="session_info_upda
     if TYPE_CHECKING:
         session_update: Literal["session_info_update"] = "session_info_update"
 
-class Cost(Model):
+class Cost(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     amount: float
     currency: str
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class UsageUpdate(Model, tag_field="sessionUpdate", tag="usage_update"):
+class UsageUpdate(Model, kw_only=True, tag_field="sessionUpdate", tag="usage_update"):
     __lenient__ = {"cost": 1, "field_meta": 1}
     used: Annotated[int, Meta(ge=0)]
     size: Annotated[int, Meta(ge=0)]
@@ -739,7 +739,7 @@ class UsageUpdate(Model, tag_field="sessionUpdate", tag="usage_update"):
     if TYPE_CHECKING:
         session_update: Literal["usage_update"] = "usage_update"
 
-class Notice(Model, tag_field="sessionUpdate", tag="notice"):
+class Notice(Model, kw_only=True, tag_field="sessionUpdate", tag="notice"):
     __lenient__ = {"description": 1, "field_meta": 1}
     severity: NoticeSeverity
     title: str
@@ -748,7 +748,7 @@ class Notice(Model, tag_field="sessionUpdate", tag="notice"):
     if TYPE_CHECKING:
         session_update: Literal["notice"] = "notice"
 
-class CompactionUpdate(Model, tag_field="sessionUpdate", tag="compaction_update"):
+class CompactionUpdate(Model, kw_only=True, tag_field="sessionUpdate", tag="compaction_update"):
     __lenient__ = {"summary": 3, "error": 1, "field_meta": 1}
     compaction_id: CompactionId
     status: CompactionStatus
@@ -758,7 +758,7 @@ class CompactionUpdate(Model, tag_field="sessionUpdate", tag="compaction_update"
     if TYPE_CHECKING:
         session_update: Literal["compaction_update"] = "compaction_update"
 
-class CompactionSummaryChunk(Model, tag_field="sessionUpdate", tag="compaction_summary_chunk"):
+class CompactionSummaryChunk(Model, kw_only=True, tag_field="sessionUpdate", tag="compaction_summary_chunk"):
     __lenient__ = {"field_meta": 1}
     compaction_id: CompactionId
     content: ContentBlock
@@ -766,20 +766,20 @@ class CompactionSummaryChunk(Model, tag_field="sessionUpdate", tag="compaction_s
     if TYPE_CHECKING:
         session_update: Literal["compaction_summary_chunk"] = "compaction_summary_chunk"
 
-class SubagentSessionCapabilities(Model):
+class SubagentSessionCapabilities(Model, kw_only=True):
     __lenient__ = {"cancel": 1, "field_meta": 1}
     cancel: SessionCancelCapabilities | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SessionCancelCapabilities(Model):
+class SessionCancelCapabilities(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ErrorStopReason(Model):
+class ErrorStopReason(Model, kw_only=True):
     __lenient__ = {"error": 1}
     error: Error | None = None
 
-class SubagentUpdate(Model, tag_field="sessionUpdate", tag="subagent_update"):
+class SubagentUpdate(Model, kw_only=True, tag_field="sessionUpdate", tag="subagent_update"):
     __lenient__ = {"title": 1, "description": 1, "capabilities": 1, "state": 1, "field_meta": 1}
     session_id: SessionId
     title: str | None = None
@@ -792,7 +792,7 @@ class SubagentUpdate(Model, tag_field="sessionUpdate", tag="subagent_update"):
     if TYPE_CHECKING:
         session_update: Literal["subagent_update"] = "subagent_update"
 
-class SessionMessage(Model, tag_field="sessionUpdate", tag="session_message"):
+class SessionMessage(Model, kw_only=True, tag_field="sessionUpdate", tag="session_message"):
     __lenient__ = {"sender_session_id": 1, "recipient_session_id": 1, "sender_message_id": 1, "recipient_message_id": 1, "content": 3, "field_meta": 1}
     message_id: MessageId
     sender_session_id: SessionId | None = None
@@ -804,7 +804,7 @@ class SessionMessage(Model, tag_field="sessionUpdate", tag="session_message"):
     if TYPE_CHECKING:
         session_update: Literal["session_message"] = "session_message"
 
-class SessionMessageChunk(Model, tag_field="sessionUpdate", tag="session_message_chunk"):
+class SessionMessageChunk(Model, kw_only=True, tag_field="sessionUpdate", tag="session_message_chunk"):
     __lenient__ = {"field_meta": 1}
     message_id: MessageId
     content: ContentBlock
@@ -812,25 +812,25 @@ class SessionMessageChunk(Model, tag_field="sessionUpdate", tag="session_message
     if TYPE_CHECKING:
         session_update: Literal["session_message_chunk"] = "session_message_chunk"
 
-class CompleteElicitationNotification(Model):
+class CompleteElicitationNotification(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     elicitation_id: ElicitationId
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class AuthStatusUpdateNotification(Model):
+class AuthStatusUpdateNotification(Model, kw_only=True):
     __lenient__ = {"accounts": 3, "field_meta": 1}
     state: AuthState
     accounts: list[AuthAccount] | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class InitializeRequest(Model):
+class InitializeRequest(Model, kw_only=True):
     __lenient__ = {"client_capabilities": 1, "client_info": 1, "field_meta": 1}
     protocol_version: ProtocolVersion
     client_capabilities: ClientCapabilities = field(default_factory=lambda: ClientCapabilities.model_construct())
     client_info: Implementation | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ClientCapabilities(Model):
+class ClientCapabilities(Model, kw_only=True):
     __lenient__ = {"fs": 1, "terminal": 1, "session": 1, "subagents": 1, "plan": 1, "auth": 1, "elicitation": 1, "field_meta": 1}
     fs: FileSystemCapabilities = field(default_factory=lambda: FileSystemCapabilities.model_construct())
     terminal: bool = False
@@ -841,71 +841,71 @@ class ClientCapabilities(Model):
     elicitation: ElicitationCapabilities | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class FileSystemCapabilities(Model):
+class FileSystemCapabilities(Model, kw_only=True):
     __lenient__ = {"read_text_file": 1, "write_text_file": 1, "field_meta": 1}
     read_text_file: bool = False
     write_text_file: bool = False
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ClientSessionCapabilities(Model):
+class ClientSessionCapabilities(Model, kw_only=True):
     __lenient__ = {"compaction": 1, "config_options": 1, "notices": 1, "field_meta": 1}
     compaction: CompactionCapabilities | None = None
     config_options: SessionConfigOptionsCapabilities | None = None
     notices: NoticeCapabilities | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class CompactionCapabilities(Model):
+class CompactionCapabilities(Model, kw_only=True):
     pass
 
-class SessionConfigOptionsCapabilities(Model):
+class SessionConfigOptionsCapabilities(Model, kw_only=True):
     __lenient__ = {"boolean": 1, "field_meta": 1}
     boolean: BooleanConfigOptionCapabilities | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class BooleanConfigOptionCapabilities(Model):
+class BooleanConfigOptionCapabilities(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class NoticeCapabilities(Model):
+class NoticeCapabilities(Model, kw_only=True):
     pass
 
-class SubagentCapabilities(Model):
+class SubagentCapabilities(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class PlanCapabilities(Model):
+class PlanCapabilities(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class AuthCapabilities(Model):
+class AuthCapabilities(Model, kw_only=True):
     __lenient__ = {"terminal": 1, "field_meta": 1}
     terminal: bool = False
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ElicitationCapabilities(Model):
+class ElicitationCapabilities(Model, kw_only=True):
     __lenient__ = {"form": 1, "url": 1, "field_meta": 1}
     form: ElicitationFormCapabilities | None = None
     url: ElicitationUrlCapabilities | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ElicitationFormCapabilities(Model):
+class ElicitationFormCapabilities(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ElicitationUrlCapabilities(Model):
+class ElicitationUrlCapabilities(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class AuthenticateRequest(Model):
+class AuthenticateRequest(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     method_id: AuthMethodId
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ListProvidersRequest(Model):
+class ListProvidersRequest(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SetProviderRequest(Model):
+class SetProviderRequest(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     provider_id: ProviderId
     api_type: LlmProtocol
@@ -913,20 +913,20 @@ class SetProviderRequest(Model):
     headers: dict[str, str] | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class DisableProviderRequest(Model):
+class DisableProviderRequest(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     provider_id: ProviderId
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class LogoutRequest(Model):
+class LogoutRequest(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class AuthStatusRequest(Model):
+class AuthStatusRequest(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class NewSessionRequest(Model):
+class NewSessionRequest(Model, kw_only=True):
     __lenient__ = {"additional_directories": 4, "mcp_servers": 4, "field_meta": 1}
     cwd: str
     additional_directories: list[str] | None = None
@@ -934,33 +934,33 @@ class NewSessionRequest(Model):
     system_prompt: SystemPrompt | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class HttpHeader(Model):
+class HttpHeader(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     name: str
     value: str
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class McpServerHttp(Model):
+class McpServerHttp(Model, kw_only=True):
     __lenient__ = {"headers": 4, "field_meta": 1}
     name: str
     url: str
     headers: list[HttpHeader] = field(default_factory=empty_list)
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class McpServerSse(Model):
+class McpServerSse(Model, kw_only=True):
     __lenient__ = {"headers": 4, "field_meta": 1}
     name: str
     url: str
     headers: list[HttpHeader] = field(default_factory=empty_list)
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class McpServerAcp(Model):
+class McpServerAcp(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     name: str
     server_id: McpServerAcpId
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class McpServerStdio(Model):
+class McpServerStdio(Model, kw_only=True):
     __lenient__ = {"args": 4, "env": 4, "field_meta": 1}
     name: str
     command: str
@@ -968,13 +968,13 @@ class McpServerStdio(Model):
     env: list[EnvVariable] = field(default_factory=empty_list)
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SystemPrompt(Model):
+class SystemPrompt(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     mode: SystemPromptMode
     content: list[ContentBlock]
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class LoadSessionRequest(Model):
+class LoadSessionRequest(Model, kw_only=True):
     __lenient__ = {"mcp_servers": 4, "additional_directories": 4, "field_meta": 1}
     mcp_servers: list[McpServer] = field(default_factory=empty_list)
     cwd: str
@@ -983,19 +983,19 @@ class LoadSessionRequest(Model):
     system_prompt: SystemPrompt | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ListSessionsRequest(Model):
+class ListSessionsRequest(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     cwd: str | None = None
     cursor: str | None = None
     archived: SessionArchiveFilter | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class DeleteSessionRequest(Model):
+class DeleteSessionRequest(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     session_id: SessionId
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ForkSessionRequest(Model):
+class ForkSessionRequest(Model, kw_only=True):
     __lenient__ = {"additional_directories": 4, "mcp_servers": 4, "field_meta": 1}
     session_id: SessionId
     cwd: str
@@ -1004,28 +1004,28 @@ class ForkSessionRequest(Model):
     system_prompt: SystemPrompt | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ArchiveSessionRequest(Model):
+class ArchiveSessionRequest(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     session_id: SessionId
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class UnarchiveSessionRequest(Model):
+class UnarchiveSessionRequest(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     session_id: SessionId
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SessionStatusRequest(Model):
+class SessionStatusRequest(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     session_id: SessionId
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SetSessionTitleRequest(Model):
+class SetSessionTitleRequest(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     session_id: SessionId
     title: str
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ResumeSessionRequest(Model):
+class ResumeSessionRequest(Model, kw_only=True):
     __lenient__ = {"additional_directories": 4, "mcp_servers": 4, "field_meta": 1}
     session_id: SessionId
     cwd: str
@@ -1034,88 +1034,88 @@ class ResumeSessionRequest(Model):
     system_prompt: SystemPrompt | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class CloseSessionRequest(Model):
+class CloseSessionRequest(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     session_id: SessionId
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SetSessionModeRequest(Model):
+class SetSessionModeRequest(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     session_id: SessionId
     mode_id: SessionModeId
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class PromptRequest(Model):
+class PromptRequest(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     session_id: SessionId
     prompt: list[ContentBlock]
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class WriteTextFileResponse(Model):
+class WriteTextFileResponse(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ReadTextFileResponse(Model):
+class ReadTextFileResponse(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     content: str
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class RequestPermissionResponse(Model):
+class RequestPermissionResponse(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     outcome: RequestPermissionOutcome
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SelectedPermissionOutcome(Model):
+class SelectedPermissionOutcome(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     option_id: PermissionOptionId
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class CreateTerminalResponse(Model):
+class CreateTerminalResponse(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     terminal_id: TerminalId
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class TerminalOutputResponse(Model):
+class TerminalOutputResponse(Model, kw_only=True):
     __lenient__ = {"exit_status": 1, "field_meta": 1}
     output: str
     truncated: bool
     exit_status: TerminalExitStatus | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class TerminalExitStatus(Model):
+class TerminalExitStatus(Model, kw_only=True):
     __lenient__ = {"exit_code": 1, "signal": 1, "field_meta": 1}
     exit_code: Annotated[int, Meta(ge=0)] | None = None
     signal: str | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ReleaseTerminalResponse(Model):
+class ReleaseTerminalResponse(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class WaitForTerminalExitResponse(Model):
+class WaitForTerminalExitResponse(Model, kw_only=True):
     __lenient__ = {"exit_code": 1, "signal": 1, "field_meta": 1}
     exit_code: Annotated[int, Meta(ge=0)] | None = None
     signal: str | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class KillTerminalResponse(Model):
+class KillTerminalResponse(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ElicitationAcceptAction(Model):
+class ElicitationAcceptAction(Model, kw_only=True):
     content: dict[str, ElicitationContentValue] | None = None
 
-class McpError(Model):
+class McpError(Model, kw_only=True):
     code: int
     message: str
     data: Any = None
 
-class CancelNotification(Model):
+class CancelNotification(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     session_id: SessionId
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class MessageMcpNotification(Model):
+class MessageMcpNotification(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     server_id: McpServerAcpId
     request_id: McpRequestId
@@ -1123,45 +1123,45 @@ class MessageMcpNotification(Model):
     params: dict[str, Any] | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class CancelRequestNotification(Model):
+class CancelRequestNotification(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     request_id: RequestId
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ProxySuccessorRequest(Model):
+class ProxySuccessorRequest(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     method: str
     params: Any = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ProxySuccessorNotification(Model):
+class ProxySuccessorNotification(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     method: str
     params: Any = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class ModelInfo(Model):
+class ModelInfo(Model, kw_only=True):
     __lenient__ = {"description": 1}
     model_id: str
     name: str
     description: str | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SessionModelState(Model):
+class SessionModelState(Model, kw_only=True):
     __lenient__ = {"available_models": 2}
     current_model_id: str
     available_models: list[ModelInfo]
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SetSessionModelRequest(Model):
+class SetSessionModelRequest(Model, kw_only=True):
     session_id: SessionId
     model_id: str
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class SetSessionModelResponse(Model):
+class SetSessionModelResponse(Model, kw_only=True):
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class AuthEnvVar(Model):
+class AuthEnvVar(Model, kw_only=True):
     __lenient__ = {"secret": 1, "optional": 1}
     name: str
     label: str | None = None
@@ -1169,7 +1169,7 @@ class AuthEnvVar(Model):
     optional: bool = False
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class AuthMethodEnvVar(Model):
+class AuthMethodEnvVar(Model, kw_only=True):
     id: str
     name: str
     description: str | None = None
@@ -1177,83 +1177,83 @@ class AuthMethodEnvVar(Model):
     link: str | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
-class TextContentBlock(TextContent, tag_field="type", tag="text"):
+class TextContentBlock(TextContent, kw_only=True, tag_field="type", tag="text"):
     if TYPE_CHECKING:
         type: Literal["text"] = "text"
 
-class ImageContentBlock(ImageContent, tag_field="type", tag="image"):
+class ImageContentBlock(ImageContent, kw_only=True, tag_field="type", tag="image"):
     if TYPE_CHECKING:
         type: Literal["image"] = "image"
 
-class AudioContentBlock(AudioContent, tag_field="type", tag="audio"):
+class AudioContentBlock(AudioContent, kw_only=True, tag_field="type", tag="audio"):
     if TYPE_CHECKING:
         type: Literal["audio"] = "audio"
 
-class ResourceContentBlock(ResourceLink, tag_field="type", tag="resource_link"):
+class ResourceContentBlock(ResourceLink, kw_only=True, tag_field="type", tag="resource_link"):
     if TYPE_CHECKING:
         type: Literal["resource_link"] = "resource_link"
 
-class EmbeddedResourceContentBlock(EmbeddedResource, tag_field="type", tag="resource"):
+class EmbeddedResourceContentBlock(EmbeddedResource, kw_only=True, tag_field="type", tag="resource"):
     if TYPE_CHECKING:
         type: Literal["resource"] = "resource"
 
-class ContentToolCallContent(Content, tag_field="type", tag="content"):
+class ContentToolCallContent(Content, kw_only=True, tag_field="type", tag="content"):
     if TYPE_CHECKING:
         type: Literal["content"] = "content"
 
-class FileEditToolCallContent(Diff, tag_field="type", tag="diff"):
+class FileEditToolCallContent(Diff, kw_only=True, tag_field="type", tag="diff"):
     if TYPE_CHECKING:
         type: Literal["diff"] = "diff"
 
-class TerminalToolCallContent(Terminal, tag_field="type", tag="terminal"):
+class TerminalToolCallContent(Terminal, kw_only=True, tag_field="type", tag="terminal"):
     if TYPE_CHECKING:
         type: Literal["terminal"] = "terminal"
 
-class UserMessageChunk(ContentChunk, tag_field="sessionUpdate", tag="user_message_chunk"):
+class UserMessageChunk(ContentChunk, kw_only=True, tag_field="sessionUpdate", tag="user_message_chunk"):
     if TYPE_CHECKING:
         session_update: Literal["user_message_chunk"] = "user_message_chunk"
 
-class AgentMessageChunk(ContentChunk, tag_field="sessionUpdate", tag="agent_message_chunk"):
+class AgentMessageChunk(ContentChunk, kw_only=True, tag_field="sessionUpdate", tag="agent_message_chunk"):
     if TYPE_CHECKING:
         session_update: Literal["agent_message_chunk"] = "agent_message_chunk"
 
-class AgentThoughtChunk(ContentChunk, tag_field="sessionUpdate", tag="agent_thought_chunk"):
+class AgentThoughtChunk(ContentChunk, kw_only=True, tag_field="sessionUpdate", tag="agent_thought_chunk"):
     if TYPE_CHECKING:
         session_update: Literal["agent_thought_chunk"] = "agent_thought_chunk"
 
-class ToolCallStart(ToolCall, tag_field="sessionUpdate", tag="tool_call"):
+class ToolCallStart(ToolCall, kw_only=True, tag_field="sessionUpdate", tag="tool_call"):
     if TYPE_CHECKING:
         session_update: Literal["tool_call"] = "tool_call"
 
-class ToolCallProgress(ToolCallUpdate, tag_field="sessionUpdate", tag="tool_call_update"):
+class ToolCallProgress(ToolCallUpdate, kw_only=True, tag_field="sessionUpdate", tag="tool_call_update"):
     if TYPE_CHECKING:
         session_update: Literal["tool_call_update"] = "tool_call_update"
 
-class AgentPlanUpdate(Plan, tag_field="sessionUpdate", tag="plan"):
+class AgentPlanUpdate(Plan, kw_only=True, tag_field="sessionUpdate", tag="plan"):
     if TYPE_CHECKING:
         session_update: Literal["plan"] = "plan"
 
-class AgentPlanContentUpdate(PlanUpdate, tag_field="sessionUpdate", tag="plan_update"):
+class AgentPlanContentUpdate(PlanUpdate, kw_only=True, tag_field="sessionUpdate", tag="plan_update"):
     if TYPE_CHECKING:
         session_update: Literal["plan_update"] = "plan_update"
 
-class AgentPlanRemovedUpdate(PlanRemoved, tag_field="sessionUpdate", tag="plan_removed"):
+class AgentPlanRemovedUpdate(PlanRemoved, kw_only=True, tag_field="sessionUpdate", tag="plan_removed"):
     if TYPE_CHECKING:
         session_update: Literal["plan_removed"] = "plan_removed"
 
-class PlanUpdateItems(PlanItems, tag_field="type", tag="items"):
+class PlanUpdateItems(PlanItems, kw_only=True, tag_field="type", tag="items"):
     if TYPE_CHECKING:
         type: Literal["items"] = "items"
 
-class PlanUpdateFile(PlanFile, tag_field="type", tag="file"):
+class PlanUpdateFile(PlanFile, kw_only=True, tag_field="type", tag="file"):
     if TYPE_CHECKING:
         type: Literal["file"] = "file"
 
-class PlanUpdateMarkdown(PlanMarkdown, tag_field="type", tag="markdown"):
+class PlanUpdateMarkdown(PlanMarkdown, kw_only=True, tag_field="type", tag="markdown"):
     if TYPE_CHECKING:
         type: Literal["markdown"] = "markdown"
 
-class SessionConfigOptionSelect(SessionConfigSelect, tag_field="type", tag="select"):
+class SessionConfigOptionSelect(SessionConfigSelect, kw_only=True, tag_field="type", tag="select"):
     __lenient__ = {**SessionConfigSelect.__lenient__, "description": 1, "category": 1, "field_meta": 1}
     id: SessionConfigId
     name: str
@@ -1263,7 +1263,7 @@ class SessionConfigOptionSelect(SessionConfigSelect, tag_field="type", tag="sele
     if TYPE_CHECKING:
         type: Literal["select"] = "select"
 
-class SessionConfigOptionBoolean(SessionConfigBoolean, tag_field="type", tag="boolean"):
+class SessionConfigOptionBoolean(SessionConfigBoolean, kw_only=True, tag_field="type", tag="boolean"):
     __lenient__ = {**SessionConfigBoolean.__lenient__, "description": 1, "category": 1, "field_meta": 1}
     id: SessionConfigId
     name: str
@@ -1273,35 +1273,35 @@ class SessionConfigOptionBoolean(SessionConfigBoolean, tag_field="type", tag="bo
     if TYPE_CHECKING:
         type: Literal["boolean"] = "boolean"
 
-class DeniedOutcome(Model, tag_field="outcome", tag="cancelled"):
+class DeniedOutcome(Model, kw_only=True, tag_field="outcome", tag="cancelled"):
     if TYPE_CHECKING:
         outcome: Literal["cancelled"] = "cancelled"
 
-class AllowedOutcome(SelectedPermissionOutcome, tag_field="outcome", tag="selected"):
+class AllowedOutcome(SelectedPermissionOutcome, kw_only=True, tag_field="outcome", tag="selected"):
     if TYPE_CHECKING:
         outcome: Literal["selected"] = "selected"
 
-class HttpMcpServer(McpServerHttp, tag_field="type", tag="http"):
+class HttpMcpServer(McpServerHttp, kw_only=True, tag_field="type", tag="http"):
     if TYPE_CHECKING:
         type: Literal["http"] = "http"
 
-class SseMcpServer(McpServerSse, tag_field="type", tag="sse"):
+class SseMcpServer(McpServerSse, kw_only=True, tag_field="type", tag="sse"):
     if TYPE_CHECKING:
         type: Literal["sse"] = "sse"
 
-class AcpMcpServer(McpServerAcp, tag_field="type", tag="acp"):
+class AcpMcpServer(McpServerAcp, kw_only=True, tag_field="type", tag="acp"):
     if TYPE_CHECKING:
         type: Literal["acp"] = "acp"
 
-class TerminalAuthMethod(AuthMethodTerminal, tag_field="type", tag="terminal"):
+class TerminalAuthMethod(AuthMethodTerminal, kw_only=True, tag_field="type", tag="terminal"):
     if TYPE_CHECKING:
         type: Literal["terminal"] = "terminal"
 
-class EnvVarAuthMethod(AuthMethodEnvVar, tag_field="type", tag="env_var"):
+class EnvVarAuthMethod(AuthMethodEnvVar, kw_only=True, tag_field="type", tag="env_var"):
     if TYPE_CHECKING:
         type: Literal["env_var"] = "env_var"
 
-class SetSessionConfigOptionBooleanRequest(Model, tag_field="type", tag="boolean"):
+class SetSessionConfigOptionBooleanRequest(Model, kw_only=True, tag_field="type", tag="boolean"):
     __lenient__ = {"field_meta": 1}
     session_id: SessionId
     config_id: SessionConfigId
@@ -1310,28 +1310,28 @@ class SetSessionConfigOptionBooleanRequest(Model, tag_field="type", tag="boolean
     if TYPE_CHECKING:
         type: Literal["boolean"] = "boolean"
 
-class SetSessionConfigOptionSelectRequest(Model):
+class SetSessionConfigOptionSelectRequest(Model, kw_only=True):
     __lenient__ = {"field_meta": 1}
     session_id: SessionId
     config_id: SessionConfigId
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
     value: str
 
-class ElicitationFormSessionMode(ElicitationSessionScope):
+class ElicitationFormSessionMode(ElicitationSessionScope, kw_only=True):
     requested_schema: ElicitationSchema
 
-class ElicitationFormRequestMode(ElicitationRequestScope):
+class ElicitationFormRequestMode(ElicitationRequestScope, kw_only=True):
     requested_schema: ElicitationSchema
 
-class ElicitationUrlSessionMode(ElicitationSessionScope):
+class ElicitationUrlSessionMode(ElicitationSessionScope, kw_only=True):
     elicitation_id: ElicitationId
     url: str
 
-class ElicitationUrlRequestMode(ElicitationRequestScope):
+class ElicitationUrlRequestMode(ElicitationRequestScope, kw_only=True):
     elicitation_id: ElicitationId
     url: str
 
-class CreateFormSessionElicitationRequest(ElicitationSessionScope, tag_field="mode", tag="form"):
+class CreateFormSessionElicitationRequest(ElicitationSessionScope, kw_only=True, tag_field="mode", tag="form"):
     __lenient__ = {**ElicitationSessionScope.__lenient__, "field_meta": 1}
     message: str
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
@@ -1339,7 +1339,7 @@ class CreateFormSessionElicitationRequest(ElicitationSessionScope, tag_field="mo
     if TYPE_CHECKING:
         mode: Literal["form"] = "form"
 
-class CreateFormRequestElicitationRequest(ElicitationRequestScope, tag_field="mode", tag="form"):
+class CreateFormRequestElicitationRequest(ElicitationRequestScope, kw_only=True, tag_field="mode", tag="form"):
     __lenient__ = {**ElicitationRequestScope.__lenient__, "field_meta": 1}
     message: str
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
@@ -1347,7 +1347,7 @@ class CreateFormRequestElicitationRequest(ElicitationRequestScope, tag_field="mo
     if TYPE_CHECKING:
         mode: Literal["form"] = "form"
 
-class CreateUrlSessionElicitationRequest(ElicitationSessionScope, tag_field="mode", tag="url"):
+class CreateUrlSessionElicitationRequest(ElicitationSessionScope, kw_only=True, tag_field="mode", tag="url"):
     __lenient__ = {**ElicitationSessionScope.__lenient__, "field_meta": 1}
     message: str
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
@@ -1356,7 +1356,7 @@ class CreateUrlSessionElicitationRequest(ElicitationSessionScope, tag_field="mod
     if TYPE_CHECKING:
         mode: Literal["url"] = "url"
 
-class CreateUrlRequestElicitationRequest(ElicitationRequestScope, tag_field="mode", tag="url"):
+class CreateUrlRequestElicitationRequest(ElicitationRequestScope, kw_only=True, tag_field="mode", tag="url"):
     __lenient__ = {**ElicitationRequestScope.__lenient__, "field_meta": 1}
     message: str
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
@@ -1365,58 +1365,58 @@ class CreateUrlRequestElicitationRequest(ElicitationRequestScope, tag_field="mod
     if TYPE_CHECKING:
         mode: Literal["url"] = "url"
 
-class AcceptElicitationResponse(ElicitationAcceptAction, tag_field="action", tag="accept"):
+class AcceptElicitationResponse(ElicitationAcceptAction, kw_only=True, tag_field="action", tag="accept"):
     __lenient__ = {**ElicitationAcceptAction.__lenient__, "field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
     if TYPE_CHECKING:
         action: Literal["accept"] = "accept"
 
-class DeclineElicitationResponse(Model, tag_field="action", tag="decline"):
+class DeclineElicitationResponse(Model, kw_only=True, tag_field="action", tag="decline"):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
     if TYPE_CHECKING:
         action: Literal["decline"] = "decline"
 
-class CancelElicitationResponse(Model, tag_field="action", tag="cancel"):
+class CancelElicitationResponse(Model, kw_only=True, tag_field="action", tag="cancel"):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
     if TYPE_CHECKING:
         action: Literal["cancel"] = "cancel"
 
-class ElicitationStringPropertySchema(StringPropertySchema, tag_field="type", tag="string"):
+class ElicitationStringPropertySchema(StringPropertySchema, kw_only=True, tag_field="type", tag="string"):
     if TYPE_CHECKING:
         type: Literal["string"] = "string"
 
-class ElicitationNumberPropertySchema(NumberPropertySchema, tag_field="type", tag="number"):
+class ElicitationNumberPropertySchema(NumberPropertySchema, kw_only=True, tag_field="type", tag="number"):
     if TYPE_CHECKING:
         type: Literal["number"] = "number"
 
-class ElicitationIntegerPropertySchema(IntegerPropertySchema, tag_field="type", tag="integer"):
+class ElicitationIntegerPropertySchema(IntegerPropertySchema, kw_only=True, tag_field="type", tag="integer"):
     if TYPE_CHECKING:
         type: Literal["integer"] = "integer"
 
-class ElicitationBooleanPropertySchema(BooleanPropertySchema, tag_field="type", tag="boolean"):
+class ElicitationBooleanPropertySchema(BooleanPropertySchema, kw_only=True, tag_field="type", tag="boolean"):
     if TYPE_CHECKING:
         type: Literal["boolean"] = "boolean"
 
-class ElicitationMultiSelectPropertySchema(MultiSelectPropertySchema, tag_field="type", tag="array"):
+class ElicitationMultiSelectPropertySchema(MultiSelectPropertySchema, kw_only=True, tag_field="type", tag="array"):
     if TYPE_CHECKING:
         type: Literal["array"] = "array"
 
-class StringMultiSelectItems(Model, tag_field="type", tag="string"):
+class StringMultiSelectItems(Model, kw_only=True, tag_field="type", tag="string"):
     __lenient__ = {"field_meta": 1}
     enum: list[str]
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
     if TYPE_CHECKING:
         type: Literal["string"] = "string"
 
-class RunningStateUpdate(Model, tag_field="state", tag="running"):
+class RunningStateUpdate(Model, kw_only=True, tag_field="state", tag="running"):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
     if TYPE_CHECKING:
         state: Literal["running"] = "running"
 
-class IdleStateUpdate(Model, tag_field="state", tag="idle"):
+class IdleStateUpdate(Model, kw_only=True, tag_field="state", tag="idle"):
     __lenient__ = {"usage": 1, "field_meta": 1, "stop_reason": 1, "error": 1}
     usage: Usage | None = None
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
@@ -1425,28 +1425,28 @@ class IdleStateUpdate(Model, tag_field="state", tag="idle"):
     if TYPE_CHECKING:
         state: Literal["idle"] = "idle"
 
-class RequiresActionStateUpdate(Model, tag_field="state", tag="requires_action"):
+class RequiresActionStateUpdate(Model, kw_only=True, tag_field="state", tag="requires_action"):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
     if TYPE_CHECKING:
         state: Literal["requires_action"] = "requires_action"
 
-class UnknownStateUpdate(Model, tag_field="state", tag="unknown"):
+class UnknownStateUpdate(Model, kw_only=True, tag_field="state", tag="unknown"):
     __lenient__ = {"field_meta": 1}
     field_meta: dict[str, Any] | None = field(default=None, name="_meta")
     if TYPE_CHECKING:
         state: Literal["unknown"] = "unknown"
 
-class MessageMcpResult(Model):
+class MessageMcpResult(Model, kw_only=True):
     result: Any
 
-class MessageMcpError(Model):
+class MessageMcpError(Model, kw_only=True):
     error: McpError
 
-class InitializeProxyRequest(InitializeRequest):
+class InitializeProxyRequest(InitializeRequest, kw_only=True):
     pass
 
-class InitializeProxyResponse(InitializeResponse):
+class InitializeProxyResponse(InitializeResponse, kw_only=True):
     pass
 
 class CreateOtherElicitationRequest(Open):

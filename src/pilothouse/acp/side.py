@@ -16,7 +16,7 @@ from .connection import Connection
 from .errors import RemoteProtocolError, ValidationError
 from .methods import Method
 from .routing import Router, decoder
-from .transport import Link, Transport
+from .transport import Transport
 
 __all__ = ["Side"]
 
@@ -112,7 +112,7 @@ class Side:
 
 def _check_endpoints(input_stream: Any, output_stream: Any) -> None:
     if output_stream is None:
-        if isinstance(input_stream, Transport) or (hasattr(input_stream, "read") and hasattr(input_stream, "drain")):
+        if isinstance(input_stream, Transport) or (hasattr(input_stream, "start") and hasattr(input_stream, "drain")):
             return
         raise TypeError(f"{ENDPOINT} {input_stream!r}")
     if not isinstance(output_stream, asyncio.StreamReader) or not isinstance(input_stream, asyncio.StreamWriter):
@@ -120,7 +120,7 @@ def _check_endpoints(input_stream: Any, output_stream: Any) -> None:
 
 
 def accepts_request_objects(cls: C) -> C:
-    """Let calls also be made as in the first SDKs: `newSession(NewSessionRequest(...))`, `prompt(PromptRequest(...))`."""
+    """Let calls also be made as in the first SDKs, with one request object: `newSession(NewSessionRequest(...))`."""
     for method in cls._calls:  # type: ignore[attr-defined]
         func = cls.__dict__.get(method.handler)
         if func is None:

@@ -10,15 +10,52 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from .agent.connection import AgentSideConnection
 from .client.connection import ClientSideConnection
 from .connection import Connection, MethodHandler, StreamObserver
+from .framing import DEFAULT_LINE_LIMIT
 from .interfaces import Agent, Client
 from .process import READ_LIMIT, SHUTDOWN_TIMEOUT, StderrTail, describe_end, spawn, stop
+from .transport import Link, PipeLink, StreamLink
 
-__all__ = ["spawn_agent_process", "spawn_client_process", "spawn_stdio_connection", "stdio_streams"]
+__all__ = ["spawn_agent_process", "spawn_client_process", "spawn_stdio_connection", "stdio_link", "stdio_streams"]
+
+
+async def stdio_link(line_limit: int = DEFAULT_LINE_LIMIT) -> Link:
+    """This process's stdin and stdout as a link; like `stdio_streams`, with less between the pipe and the connection."""
+    if sys.platform == "win32":
+        reader, writer = await stdio_streams()
+        return StreamLink(reader, writer, limit=line_limit)
+    loop = asyncio.get_running_loop()
+    link = PipeLink(limit=line_limit)
+    stdin, stdout = sys.stdin, sys.stdout
+    source, _ = await loop.connect_read_pipe(lambda: _Feed(link), stdin)
+    link.attach(await _pipe_writer(loop, stdout), source)
+    sys.stdout = sys.stderr
+    return link
+
+
+class _Feed(asyncio.Protocol):
+    """Feeds a link from the pipe it reads."""
+
+    def __init__(self, link: PipeLink) -> None:
+        self._link = link
+
+    def data_received(self, data: bytes) -> None:
+        self._link.data_received(data)
+
+    def eof_received(self) -> None:
+        self._link.eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._link.eof_received()
+
+
+async def _pipe_writer(loop: asyncio.AbstractEventLoop, pipe: Any) -> asyncio.StreamWriter:
+    transport, protocol = await loop.connect_write_pipe(lambda: _FlowControl(loop), pipe)
+    return asyncio.StreamWriter(transport, protocol, None, loop)
 
 
 async def stdio_streams(limit: int | None = None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -31,13 +68,12 @@ async def stdio_streams(limit: int | None = None) -> tuple[asyncio.StreamReader,
     stdin, stdout = sys.stdin, sys.stdout
     if sys.platform == "win32":
         _start_stdin_thread(loop, reader)
-        transport: Any = _StdoutTransport()
-        protocol: Any = _FlowControl(loop)
+        writer = asyncio.StreamWriter(_StdoutTransport(), _FlowControl(loop), None, loop)
     else:
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), stdin)
-        transport, protocol = await loop.connect_write_pipe(lambda: _FlowControl(loop), stdout)
+        writer = await _pipe_writer(loop, stdout)
     sys.stdout = sys.stderr
-    return reader, asyncio.StreamWriter(transport, protocol, None, loop)
+    return reader, writer
 
 
 class _FlowControl(asyncio.streams.FlowControlMixin):
@@ -103,15 +139,12 @@ async def _spawned(
 ) -> AsyncIterator[tuple[Any, aio_subprocess.Process]]:
     options = dict(transport_kwargs or {})
     timeout = options.pop("shutdown_timeout", SHUTDOWN_TIMEOUT)
-    process = await spawn(command, *args, env=env, cwd=cwd, **options)
+    settings = dict(connection_kwargs)
+    link = PipeLink(limit=settings.pop("line_limit", DEFAULT_LINE_LIMIT))
+    process = await spawn(command, *args, env=env, cwd=cwd, link=link, **options)
     tail = StderrTail(process)
     try:
-        connection = connect(
-            cast(asyncio.StreamWriter, process.stdin),
-            cast(asyncio.StreamReader, process.stdout),
-            describe_end=partial(describe_end, process, tail),
-            **connection_kwargs,
-        )
+        connection = connect(link, describe_end=partial(describe_end, process, tail), **settings)
         try:
             yield connection, process
         finally:

@@ -1,7 +1,8 @@
 """How frames move: the seam between the connection and bytes, messages or memory.
 
-A link reads batches of lines and writes encoded frames. `send` never waits; when `congested` says so the sender
-must await `drain` before it goes on, which is what bounds memory towards a slow peer.
+A link pushes the lines it receives and takes encoded frames. `send` never waits; when `congested` says so the
+sender must await `drain` before it goes on, which is what bounds memory towards a slow peer. `pause` stops the
+pushing, which is what bounds memory on this side.
 """
 
 from __future__ import annotations
@@ -18,12 +19,25 @@ from .errors import ConnectionClosed
 from .framing import DEFAULT_LINE_LIMIT, LineFramer, Oversize
 from .model import encode
 
-__all__ = ["Link", "MemoryLink", "MessageLink", "StreamLink", "Transport", "memory_pair", "memory_transport_pair"]
+__all__ = [
+    "Link",
+    "MemoryLink",
+    "MessageLink",
+    "PipeLink",
+    "PullLink",
+    "StreamLink",
+    "Transport",
+    "memory_pair",
+    "memory_transport_pair",
+]
 
 READ_SIZE = 256 * 1024
+PIPE_SIZE = 64 * 1024
 CLOSE_TIMEOUT = 1.0
 HIGH_WATER = 1024
 Line = bytes | Oversize
+OnLines = Callable[[Sequence[Line]], None]
+OnEnd = Callable[[BaseException | None], None]
 
 
 class Link(Protocol):
@@ -32,9 +46,13 @@ class Link(Protocol):
     @property
     def congested(self) -> bool: ...
 
-    async def read(self) -> Sequence[Line]:
-        """The next lines; empty at the end of the stream."""
+    def start(self, on_lines: OnLines, on_end: OnEnd) -> None:
+        """Begin to push what is received; `on_end` is called once, when no more can come."""
         ...
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
 
     def send(self, frame: bytes) -> None:
         """Hand over one frame. Raises ConnectionClosed when the peer can no longer be reached."""
@@ -58,22 +76,97 @@ class Transport(Protocol):
     async def close(self) -> None: ...
 
 
-class StreamLink:
+class PullLink:
+    """Base of links over something that is read by awaiting: a task pulls and pushes on."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+        self._open = asyncio.Event()
+        self._open.set()
+
+    async def read(self) -> Sequence[Line]:
+        """The next lines; empty at the end of the stream."""
+        raise NotImplementedError
+
+    def start(self, on_lines: OnLines, on_end: OnEnd) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._pull(on_lines, on_end), name="acp receive")
+
+    async def _pull(self, on_lines: OnLines, on_end: OnEnd) -> None:
+        try:
+            while lines := await self.read():
+                on_lines(lines)
+                if not self._open.is_set():
+                    await self._open.wait()
+        except Exception as exc:
+            on_end(exc)
+        else:
+            on_end(None)
+
+    def pause(self) -> None:
+        self._open.clear()
+
+    def resume(self) -> None:
+        self._open.set()
+
+    async def _stop_pulling(self) -> None:
+        if self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
+            await asyncio.wait((self._task,), timeout=CLOSE_TIMEOUT)
+
+
+class _Writing:
+    """The sending half over an asyncio stream writer."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._write_to(writer)
+
+    def _write_to(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+        self._transport = writer.transport
+        # StreamWriter.drain is only worth its cost when something could not be written at once
+        self._buffered: Callable[[], int] = self._transport.get_write_buffer_size
+
+    @property
+    def congested(self) -> bool:
+        return self._buffered() > 0
+
+    def send(self, frame: bytes) -> None:
+        if self._transport.is_closing():
+            raise ConnectionClosed("Connection closed: the peer no longer reads")
+        try:
+            self._transport.write(frame)
+        except (OSError, RuntimeError) as exc:
+            raise ConnectionClosed(f"Connection closed: {exc}") from exc
+
+    async def drain(self) -> None:
+        try:
+            await self._writer.drain()
+        except (OSError, RuntimeError) as exc:
+            raise ConnectionClosed(f"Connection closed: {exc}") from exc
+
+    async def _close_writer(self) -> None:
+        with contextlib.suppress(OSError, RuntimeError):
+            self._writer.close()
+        try:
+            await asyncio.wait_for(self._writer.wait_closed(), CLOSE_TIMEOUT)
+        except TimeoutError:
+            # the peer does not read: what is still buffered can never arrive
+            self._writer.transport.abort()
+        except (OSError, RuntimeError):
+            pass
+
+
+class StreamLink(_Writing, PullLink):
     """Newline-delimited JSON over an asyncio reader and writer."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, limit: int = DEFAULT_LINE_LIMIT
     ) -> None:
+        _Writing.__init__(self, writer)
+        PullLink.__init__(self)
         self._reader = reader
-        self._writer = writer
         self._framer = LineFramer(limit)
         self._ended = False
-        # StreamWriter.drain is only needed above the transport's own high-water mark
-        self._buffered: Callable[[], int] = getattr(writer.transport, "get_write_buffer_size", lambda: 0)
-
-    @property
-    def congested(self) -> bool:
-        return self._buffered() > 0
 
     async def read(self) -> Sequence[Line]:
         while not self._ended:
@@ -89,30 +182,82 @@ class StreamLink:
                 return lines
         return ()
 
-    def send(self, frame: bytes) -> None:
-        if self._writer.is_closing():
-            raise ConnectionClosed("Connection closed: the peer no longer reads")
-        try:
-            self._writer.write(frame)
-        except (OSError, RuntimeError) as exc:
-            raise ConnectionClosed(f"Connection closed: {exc}") from exc
+    async def close(self) -> None:
+        await self._stop_pulling()
+        await self._close_writer()
 
-    async def drain(self) -> None:
-        try:
-            await self._writer.drain()
-        except (OSError, RuntimeError) as exc:
-            raise ConnectionClosed(f"Connection closed: {exc}") from exc
+
+class PipeLink(_Writing):
+    """Newline-delimited JSON read straight off a pipe transport, without a task or a second buffer in between.
+
+    The owner of the pipe feeds `data_received` and `eof_received` and, by `attach`, lends its flow control.
+    """
+
+    def __init__(self, *, limit: int = DEFAULT_LINE_LIMIT) -> None:
+        self._framer = LineFramer(limit)
+        self._early: list[bytes] = []
+        self._ended = False
+        self._on_lines: OnLines | None = None
+        self._on_end: OnEnd | None = None
+        self._source: asyncio.ReadTransport | None = None
+
+    def attach(self, writer: asyncio.StreamWriter, source: asyncio.ReadTransport | None) -> None:
+        """Say where to send to and which transport to pause."""
+        self._write_to(writer)
+        self._source = source
+        if getattr(source, "max_size", 0) > PIPE_SIZE:
+            # asyncio allocates this much for each read, four times what a pipe can hold, which costs more than the read
+            source.max_size = PIPE_SIZE  # type: ignore[union-attr]
+
+    def start(self, on_lines: OnLines, on_end: OnEnd) -> None:
+        self._on_lines, self._on_end = on_lines, on_end
+        early, self._early = self._early, []
+        for data in early:
+            self.data_received(data)
+        if self._ended:
+            self._finish()
+
+    def data_received(self, data: bytes) -> None:
+        if self._on_lines is None:
+            self._early.append(data)
+            return
+        lines = self._framer.feed(data)
+        if lines:
+            self._on_lines(lines)
+
+    def eof_received(self) -> None:
+        if not self._ended:
+            self._ended = True
+            self._finish()
+
+    def _finish(self) -> None:
+        if self._on_lines is None or self._on_end is None:
+            return
+        on_end, self._on_end = self._on_end, None
+        lines = self._framer.finish()
+        if lines:
+            self._on_lines(lines)
+        on_end(None)
+
+    def pause(self) -> None:
+        if self._source is not None and not self._ended:
+            with contextlib.suppress(RuntimeError):
+                self._source.pause_reading()
+
+    def resume(self) -> None:
+        if self._source is not None and not self._ended:
+            with contextlib.suppress(RuntimeError):
+                self._source.resume_reading()
 
     async def close(self) -> None:
-        with contextlib.suppress(OSError, RuntimeError):
-            self._writer.close()
-        try:
-            await asyncio.wait_for(self._writer.wait_closed(), CLOSE_TIMEOUT)
-        except TimeoutError:
-            # the peer does not read: what is still buffered can never arrive
-            self._writer.transport.abort()
-        except (OSError, RuntimeError):
-            pass
+        self._on_lines = _ignore
+        self._on_end = None
+        self.resume()  # a paused pipe would never see its end
+        await self._close_writer()
+
+
+def _ignore(lines: Sequence[Line]) -> None:
+    pass
 
 
 class MemoryLink:
@@ -120,9 +265,11 @@ class MemoryLink:
 
     def __init__(self) -> None:
         self._inbox: deque[bytes] = deque()
-        self._readable = asyncio.Event()
+        self._on_lines: OnLines | None = None
+        self._on_end: OnEnd | None = None
+        self._paused = False
+        self._scheduled = False
         self._writable = asyncio.Event()
-        self._writable.set()
         self._closed = False
         self.other: MemoryLink
 
@@ -130,22 +277,22 @@ class MemoryLink:
     def congested(self) -> bool:
         return len(self.other._inbox) > HIGH_WATER
 
-    async def read(self) -> Sequence[Line]:
-        while not self._inbox:
-            if self._closed or self.other._closed:
-                return ()
-            self._readable.clear()
-            await self._readable.wait()
-        lines = list(self._inbox)
-        self._inbox.clear()
-        self._writable.set()
-        return lines
+    def start(self, on_lines: OnLines, on_end: OnEnd) -> None:
+        self._on_lines, self._on_end = on_lines, on_end
+        self._schedule()
+
+    def pause(self) -> None:
+        self._paused = True
+
+    def resume(self) -> None:
+        self._paused = False
+        self._schedule()
 
     def send(self, frame: bytes) -> None:
         if self._closed or self.other._closed:
             raise ConnectionClosed
         self.other._inbox.append(frame)
-        self.other._readable.set()
+        self.other._schedule()
 
     async def drain(self) -> None:
         while self.congested and not (self._closed or self.other._closed):
@@ -154,9 +301,28 @@ class MemoryLink:
 
     async def close(self) -> None:
         self._closed = True
+        self._on_end = None
         for link in (self, self.other):
-            link._readable.set()
             link._writable.set()
+            link._schedule()
+
+    def _schedule(self) -> None:
+        if not self._scheduled and self._on_lines is not None:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._deliver)
+
+    def _deliver(self) -> None:
+        self._scheduled = False
+        if self._closed or self._paused or self._on_lines is None:
+            return
+        if self._inbox:
+            lines = list(self._inbox)
+            self._inbox.clear()
+            self._writable.set()
+            self._on_lines(lines)
+        if self.other._closed and not self._inbox and self._on_end is not None:
+            on_end, self._on_end = self._on_end, None
+            on_end(None)
 
 
 def memory_pair() -> tuple[MemoryLink, MemoryLink]:
@@ -166,10 +332,11 @@ def memory_pair() -> tuple[MemoryLink, MemoryLink]:
     return left, right
 
 
-class MessageLink:
+class MessageLink(PullLink):
     """A `Transport` of decoded messages as a link."""
 
     def __init__(self, transport: Transport) -> None:
+        super().__init__()
         self._transport = transport
         self._outbox: deque[bytes] = deque()
         self._pump: asyncio.Task[None] | None = None
@@ -207,6 +374,7 @@ class MessageLink:
             raise ConnectionClosed(f"Connection closed: {self._failure}") from self._failure
 
     async def close(self) -> None:
+        await self._stop_pulling()
         pump, self._pump = self._pump, None
         if pump is not None:
             await asyncio.wait((pump,), timeout=CLOSE_TIMEOUT)

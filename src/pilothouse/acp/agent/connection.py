@@ -131,9 +131,7 @@ class AgentSideConnection(Side):
     async def wait_for_terminal_exit(
         self, session_id: str, terminal_id: str, **kwargs: Any
     ) -> WaitForTerminalExitResponse:
-        request = WaitForTerminalExitRequest(
-            session_id=session_id, terminal_id=terminal_id, field_meta=kwargs or None
-        )
+        request = WaitForTerminalExitRequest(session_id=session_id, terminal_id=terminal_id, field_meta=kwargs or None)
         response: WaitForTerminalExitResponse = await self._request(
             "terminal/wait_for_exit", request, WaitForTerminalExitResponse
         )

@@ -88,8 +88,10 @@ class History(Sequence[T], Generic[T]):
         return (items[i] for i in range(self._length))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, (History, tuple, list)) and len(self) == len(other) and all(
-            a == b for a, b in zip(self, other, strict=True)
+        return (
+            isinstance(other, (History, tuple, list))
+            and len(self) == len(other)
+            and all(a == b for a, b in zip(self, other, strict=True))
         )
 
     __hash__ = None  # type: ignore[assignment]
