@@ -2,15 +2,17 @@
 
 Source compatible with the `agent-client-protocol` package: change `acp` to `pilothouse.acp` in the imports. It needs
 nothing of the rest of Pilothouse but msgspec. Start with `run_agent` for an agent, `spawn_agent_process` for a client.
+
+Types and builders are there at once; what needs an event loop is imported when it is first used, so that a program
+which only reads or writes messages does not pay for asyncio.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from . import schema
-from .agent.connection import AgentSideConnection
-from .client.connection import ClientSideConnection
-from .connection import Connection, Diagnostic, StreamDirection, StreamEvent
-from .core import connect_to_agent, run_agent
 from .errors import (
     ConnectionClosed,
     LocalProtocolError,
@@ -51,10 +53,49 @@ from .helpers import (
 from .interfaces import Agent, Client
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from .model import Model
-from .process import default_environment, spawn_stdio_transport
 from .schema import *  # noqa: F403 - every type of the protocol is part of this package's face
-from .stdio import spawn_agent_process, spawn_client_process, spawn_stdio_connection, stdio_streams
-from .transport import Transport, memory_pair, memory_transport_pair
+
+if TYPE_CHECKING:
+    from .agent.connection import AgentSideConnection
+    from .client.connection import ClientSideConnection
+    from .connection import Connection, Diagnostic, StreamDirection, StreamEvent
+    from .core import connect_to_agent, run_agent
+    from .process import default_environment, spawn_stdio_transport
+    from .stdio import spawn_agent_process, spawn_client_process, spawn_stdio_connection, stdio_streams
+    from .transport import Transport, memory_pair, memory_transport_pair
+
+_LATER = {
+    "AgentSideConnection": "agent.connection",
+    "ClientSideConnection": "client.connection",
+    "Connection": "connection",
+    "Diagnostic": "connection",
+    "StreamDirection": "connection",
+    "StreamEvent": "connection",
+    "Transport": "transport",
+    "connect_to_agent": "core",
+    "default_environment": "process",
+    "memory_pair": "transport",
+    "memory_transport_pair": "transport",
+    "run_agent": "core",
+    "spawn_agent_process": "stdio",
+    "spawn_client_process": "stdio",
+    "spawn_stdio_connection": "stdio",
+    "spawn_stdio_transport": "process",
+    "stdio_streams": "stdio",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_LATER[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
+
 
 __all__ = [  # noqa: PLE0604
     *schema.__all__,

@@ -164,6 +164,7 @@ class Connection:
         self._backlog = Backlog(backlog_limit)
         self._lanes: dict[str, Lane] = {}
         self._serving: dict[RequestId, asyncio.Task[None]] = {}
+        self._queued: dict[RequestId, None] = {}
         self._aside: set[asyncio.Future[Any]] = set()
         self._observers: list[StreamObserver] = list(observers or ())
         self._receive_timeout = receive_timeout
@@ -256,8 +257,12 @@ class Connection:
                 self._backlog.nested -= 1
 
     async def send_notification(self, method: str, params: JsonValue | None = None) -> None:
-        """Tell the peer something; returns when it has been handed to the operating system or its buffer."""
-        self._raise_if_closed()
+        """Tell the peer something; returns when it has been handed to the operating system or its buffer.
+
+        A peer that has closed its own sending half may still listen, so this is tried until the link refuses.
+        """
+        if self._closing is not None:
+            self._raise_if_closed()
         await self._send(self._peer.notify(method, params))
 
     # -- sending --
@@ -294,12 +299,7 @@ class Connection:
         self._link.start(self._received, self._source_ended)
 
     def _received(self, lines: Sequence[bytes | Oversize]) -> None:
-        try:
-            self._handle_all(lines)
-        except Exception as exc:
-            logger.exception("receiving failed")
-            self._source_ended(exc)
-            return
+        self._handle_all(lines)
         if self._backlog.full:
             self._backlog.waiting = True
             self._link.pause()
@@ -349,6 +349,14 @@ class Connection:
             self._backlog.size += weight
 
     def _handle(self, line: bytes | Oversize) -> None:
+        try:
+            self._handle_line(line)
+        except Exception as exc:
+            # Whatever one line has brought about, the next one is handled.
+            logger.exception("handling a line failed")
+            self._diagnose("malformed", f"handling it failed: {exc!r}", excerpt=str(line[:500]))
+
+    def _handle_line(self, line: bytes | Oversize) -> None:
         incoming = self._peer.receive(line)
         if isinstance(incoming, Message):
             if self._observers and isinstance(line, bytes):
@@ -406,7 +414,8 @@ class Connection:
         start = partial(self._serve, request_id, method, fn, kwargs, finish)
         lane = self._lanes.get(session or "")
         if lane is not None and lane.busy:
-            lane.put(start)
+            self._queued[request_id] = None
+            lane.put(partial(self._start_queued, request_id, start))
         else:
             start()
 
@@ -449,9 +458,16 @@ class Connection:
         kwargs: dict[str, Any],
         finish: Callable[[Any], Any],
     ) -> bool:
+        # named by the loop: a name of our own would cost more than the rest of this line
         work = self._run_request(request_id, method, fn, kwargs, finish)
         self._serving[request_id] = asyncio.get_running_loop().create_task(work)
         return True
+
+    def _start_queued(self, request_id: RequestId, start: Callable[[], bool]) -> bool:
+        if request_id not in self._queued:
+            return False  # cancelled, and answered, while it was waiting
+        del self._queued[request_id]
+        return start()
 
     async def _run_request(
         self,
@@ -490,9 +506,12 @@ class Connection:
         except (msgspec.DecodeError, UnicodeDecodeError) as exc:
             self._diagnose("malformed", str(exc), CANCEL_REQUEST, _excerpt(params))
             return
-        task = self._serving.get(request_id)
-        if task is not None:
-            task.cancel()
+        if request_id in self._queued:
+            del self._queued[request_id]
+            self._answer_aside(encode_error(request_id, RequestError.request_cancelled()))
+        elif (task := self._serving.get(request_id)) is not None:
+            # in the loop's next turn: a task cancelled before its first step would never get to answer
+            asyncio.get_running_loop().call_soon(task.cancel)
 
     def _answer_aside(self, frame: bytes) -> None:
         """Answer from the reader, which must not wait for the peer to read."""
@@ -592,13 +611,13 @@ class FunctionDispatcher:
         raise AssertionError("not asked for without decode_update")
 
     def notification(self, method: str, params: Raw | None) -> tuple[str | None, Handler, dict[str, Any]]:
-        values = None if params is None else msgspec.json.decode(params)
+        values = _decoded(params)
         return _session_of(values), self._call, {"method": method, "params": values, "is_notification": True}
 
     def request(
         self, method: str, params: Raw | None
     ) -> tuple[str | None, Handler, dict[str, Any], Callable[[Any], Any]]:
-        values = None if params is None else msgspec.json.decode(params)
+        values = _decoded(params)
         kwargs = {"method": method, "params": values, "is_notification": False}
         return _session_of(values), self._call, kwargs, lambda value: value
 
@@ -615,6 +634,13 @@ def _as_link(writer: Any, reader: asyncio.StreamReader | None, line_limit: int) 
         link: Link = writer
         return link
     raise TypeError(f"expected a StreamWriter with its StreamReader, a Transport or a Link, got {writer!r}")
+
+
+def _decoded(params: Raw | None) -> Any:
+    try:
+        return None if params is None else msgspec.json.decode(params)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        raise RequestError.invalid_params({"reason": str(exc)}) from None
 
 
 def _session_of(params: Any) -> str | None:

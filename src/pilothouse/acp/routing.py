@@ -88,7 +88,10 @@ class Router:
             session = value.session_id if route.in_session else getattr(value, "session_id", None)
             return session, route.handler, route.arguments(value, params), _result
         if method.startswith("_") and self._ext_method is not None:
-            values = _object(params)
+            try:
+                values = _object(params)
+            except ValidationError as exc:
+                raise _invalid_params(exc) from None
             return _session(values), self._ext_method, {"method": method[1:], "params": values}, _as_is
         raise RequestError.method_not_found(method)
 
@@ -247,7 +250,13 @@ def _as_is(value: Any) -> Any:
 
 
 def _object(params: Raw | None) -> dict[str, Any]:
-    values = None if params is None else msgspec.json.decode(params)
+    """The params of an extension. Raises ValidationError for what is no JSON after all, such as broken UTF-8."""
+    if params is None:
+        return {}
+    try:
+        values = msgspec.json.decode(params)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        raise ValidationError(str(exc)) from None
     return values if isinstance(values, dict) else {}
 
 

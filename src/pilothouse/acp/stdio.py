@@ -24,7 +24,7 @@ __all__ = ["spawn_agent_process", "spawn_client_process", "spawn_stdio_connectio
 
 
 async def stdio_link(line_limit: int = DEFAULT_LINE_LIMIT) -> Link:
-    """This process's stdin and stdout as a link; like `stdio_streams`, with less between the pipe and the connection."""
+    """This process's stdin and stdout as a link: like `stdio_streams`, with less between pipe and connection."""
     if sys.platform == "win32":
         reader, writer = await stdio_streams()
         return StreamLink(reader, writer, limit=line_limit)

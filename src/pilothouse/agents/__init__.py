@@ -1,0 +1,1 @@
+"""Agents that come with Pilothouse, and the small terminal client that shows them."""

@@ -1,0 +1,281 @@
+"""One turn: what a command of the script can do.
+
+Commands talk through `say`, `think` and `plan`, and do things inside `async with turn.tool(...)`, which guarantees
+that every tool call that starts also ends. A command may raise `Failure` to end a tool call, or itself, with a reason,
+and returns a stop reason unless the turn simply ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from ...acp import (
+    AgentMessageChunk,
+    AgentSideConnection,
+    AgentThoughtChunk,
+    AllowedOutcome,
+    ClientCapabilities,
+    ContentBlock,
+    DeniedOutcome,
+    PermissionOption,
+    PlanEntryStatus,
+    RequestError,
+    RequestPermissionResponse,
+    SessionUpdate,
+    TextContentBlock,
+    ToolCallLocation,
+    ToolCallProgress,
+    ToolCallStart,
+    ToolCallStatus,
+    ToolKind,
+    Usage,
+    plan_entry,
+    text_block,
+    tool_content,
+    update_plan,
+)
+from ...acp.contrib import PermissionBroker, ToolCallTracker, is_allowed
+from .store import Session
+
+__all__ = ["Call", "Cancelled", "Failure", "Host", "Turn"]
+
+PERMISSION_OPTIONS = (
+    PermissionOption(option_id="allow-once", name="Allow once", kind="allow_once"),
+    PermissionOption(option_id="allow-always", name="Always allow in this session", kind="allow_always"),
+    PermissionOption(option_id="reject-once", name="Reject", kind="reject_once"),
+)
+PIECE = re.compile(r"(?:\S+\s+|\s+|\S+$){1,3}")
+
+
+class Failure(Exception):
+    """Something could not be done; the text says why and is shown to the user."""
+
+
+class Cancelled(Exception):
+    """The client answered a question with `cancelled`: the turn is over."""
+
+
+@dataclass
+class Host:
+    """What the agent knows of its client."""
+
+    client: AgentSideConnection
+    capabilities: ClientCapabilities
+    output: asyncio.StreamWriter | None = None
+    """The stream that carries the protocol, for the commands that spoil it on purpose."""
+    pace: float = 0.0
+    """Seconds between two pieces of streamed text."""
+
+
+class Turn:
+    """A prompt from its arrival to its answer."""
+
+    def __init__(self, host: Host, session: Session, prompt: Sequence[ContentBlock]) -> None:
+        self.host = host
+        self.session = session
+        self.blocks = list(prompt)
+        self.text = "".join(block.text for block in prompt if isinstance(block, TextContentBlock))
+        self.cancelled = False
+        self.ending = False
+        self.tracker = ToolCallTracker(id_factory=lambda: session.next_id("call"))
+        self._task = asyncio.current_task()
+        self._speech: tuple[type, str] | None = None
+        self._said = 0
+        self._thought = 0
+
+    @property
+    def client(self) -> AgentSideConnection:
+        return self.host.client
+
+    @property
+    def capabilities(self) -> ClientCapabilities:
+        return self.host.capabilities
+
+    def cancel(self) -> None:
+        """End the turn at whatever it is waiting for. Only once: what follows is its clean-up."""
+        if not self.cancelled and not self.ending and self._task is not None:
+            self.cancelled = True
+            self._task.cancel()
+
+    # -- talking --
+
+    async def send(self, update: SessionUpdate, *, replay: SessionUpdate | None = None) -> None:
+        """Send an update and remember it, or `replay` in its place, for `session/load`."""
+        if not isinstance(update, (AgentMessageChunk, AgentThoughtChunk)):
+            self._speech = None
+        self.session.history.add(replay or update)
+        await self.client.session_update(session_id=self.session.id, update=update)
+
+    async def say(self, text: str) -> None:
+        self._said += len(text)
+        await self.say_block(text_block(text))
+
+    async def say_block(self, block: ContentBlock) -> None:
+        await self.send(AgentMessageChunk(content=block, message_id=self._message_id(AgentMessageChunk)))
+
+    async def stream(self, text: str) -> None:
+        """Say something a few words at a time."""
+        for piece in PIECE.findall(text):
+            await self.say(piece)
+            await self.pause()
+
+    async def think(self, text: str) -> None:
+        """Think aloud, unless the session's settings say that nobody wants to hear it."""
+        if not self.session.settings.thoughts:
+            return
+        for piece in PIECE.findall(text):
+            self._thought += len(piece)
+            chunk = AgentThoughtChunk(content=text_block(piece), message_id=self._message_id(AgentThoughtChunk))
+            await self.send(chunk)
+            await self.pause()
+
+    async def plan(self, steps: Iterable[str], done: int, *, active: bool = True) -> None:
+        """Show a plan of which `done` steps are completed and the next one is `active`."""
+        await self.send(update_plan(plan_entry(step, status=_status(i, done, active)) for i, step in enumerate(steps)))
+
+    async def pause(self, factor: float = 1.0) -> None:
+        """Give a human time to read along, and a cancellation the chance to arrive."""
+        await asyncio.sleep(self.host.pace * factor)
+
+    def usage(self) -> Usage:
+        """What this turn would have cost, at four characters a token."""
+        said, thought, asked = (-(-count // 4) for count in (self._said, self._thought, len(self.text)))
+        return Usage(
+            total_tokens=said + thought + asked,
+            input_tokens=asked,
+            output_tokens=said + thought,
+            thought_tokens=thought,
+        )
+
+    def _message_id(self, kind: type) -> str:
+        """The id of the message that is being said; another one begins when something else came between."""
+        if self._speech is None or self._speech[0] is not kind:
+            self._speech = (kind, self.session.next_id("message"))
+        return self._speech[1]
+
+    # -- doing --
+
+    def tool(
+        self,
+        title: str,
+        kind: ToolKind,
+        *,
+        name: str | None = None,
+        content: Sequence[Any] | None = None,
+        locations: Sequence[ToolCallLocation] | None = None,
+        raw_input: Any = None,
+        parent: Call | None = None,
+    ) -> Call:
+        """A tool call for the length of an `async with` block."""
+        fields = {"title": title, "kind": kind, "content": content, "locations": locations, "raw_input": raw_input}
+        return Call(self, fields, name=name, parent=parent)
+
+    async def ask(self, call: Call, options: Sequence[PermissionOption]) -> RequestPermissionResponse:
+        """Ask the user about a call. Raises Cancelled when the answer is `cancelled`, Failure when none can be had."""
+        broker = PermissionBroker(
+            self.session.id, self.client.request_permission, tracker=self.tracker, default_options=options
+        )
+        try:
+            response = await broker.request_for(call.key)
+        except RequestError as exc:
+            raise Failure(f"the client could not be asked for permission: {exc}") from exc
+        if isinstance(response.outcome, DeniedOutcome):
+            raise Cancelled
+        return response
+
+
+class Call:
+    """A tool call that ends with its block: completed, or failed when an exception leaves it.
+
+    A `Failure` stops there and its text is `reason`, so that the command can go on and say so.
+    """
+
+    def __init__(self, turn: Turn, fields: dict[str, Any], *, name: str | None, parent: Call | None) -> None:
+        self.turn = turn
+        self.key = f"{id(self)}"
+        self.id = ""
+        self.status: ToolCallStatus = "pending"
+        self.reason: str | None = None
+        self._fields = fields
+        self._name = name
+        self._meta = {"pilothouse": {"parentToolCallId": parent.id}} if parent is not None else None
+
+    @property
+    def failed(self) -> bool:
+        return self.status == "failed"
+
+    async def __aenter__(self) -> Self:
+        start = self.turn.tracker.start(self.key, status="pending", **self._fields)
+        start.name = self._name
+        self.id = start.tool_call_id
+        await self._send(start)
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        if exc is None:
+            if self.status in ("pending", "in_progress"):
+                await self.end("completed")
+            return False
+        if self.status in ("pending", "in_progress"):
+            self.reason = str(exc) if isinstance(exc, Failure) else "The turn was cancelled."
+            # what the call has shown so far (a diff, a terminal) stays; the reason is added where it shows nothing
+            shown = self.turn.tracker.view(self.key).content
+            reason = [tool_content(text_block(self.reason))] if not shown else None
+            await self.end("failed", content=reason, raw_output={"error": self.reason})
+        return isinstance(exc, Failure)
+
+    async def start(self, *, replay_content: Sequence[Any] | None = None, **changes: Any) -> None:
+        """The work itself begins."""
+        self.status = "in_progress"
+        await self._progress(changes, replay_content=replay_content)
+
+    async def stream(self, text: str) -> None:
+        """Add to the output shown while the call is running."""
+        if self.status != "in_progress":
+            return  # something left in the background is still talking
+        await self._send(self.turn.tracker.append_stream_text(self.key, text))
+
+    async def end(self, status: ToolCallStatus, *, replay_content: Sequence[Any] | None = None, **changes: Any) -> None:
+        """The call is over. `replay_content` is what a replay shows instead of things that no longer exist."""
+        self.status = status
+        await self._progress(changes, replay_content=replay_content)
+        self.turn.tracker.forget(self.key)
+
+    async def permit(self) -> None:
+        """Go on only if the user allows it, now or earlier by "always". Raises Failure when it is rejected."""
+        session, kind = self.turn.session, str(self._fields["kind"])
+        if session.settings.mode == "plan":
+            raise Failure("In plan mode nothing is written or run.")
+        if kind in session.always and session.settings.mode != "ask":
+            return
+        response = await self.turn.ask(self, PERMISSION_OPTIONS)
+        if not is_allowed(response, PERMISSION_OPTIONS):
+            raise Failure("You rejected it.")
+        assert isinstance(response.outcome, AllowedOutcome)
+        if response.outcome.option_id == "allow-always":
+            session.always.add(kind)
+
+    async def _progress(self, changes: dict[str, Any], *, replay_content: Sequence[Any] | None = None) -> None:
+        given = {name: value for name, value in changes.items() if value is not None}
+        progress = self.turn.tracker.progress(self.key, status=self.status, **given)
+        replay = None
+        if replay_content is not None:
+            replay = progress.model_copy(update={"content": list(replay_content), "field_meta": self._meta})
+        await self._send(progress, replay=replay)
+
+    async def _send(self, update: ToolCallStart | ToolCallProgress, *, replay: ToolCallProgress | None = None) -> None:
+        update.field_meta = self._meta
+        await self.turn.send(update, replay=replay)
+
+
+def _status(index: int, done: int, active: bool) -> PlanEntryStatus:
+    if index < done:
+        return "completed"
+    return "in_progress" if active and index == done else "pending"

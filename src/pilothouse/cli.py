@@ -1,0 +1,61 @@
+"""The command line. Commands import what they need where they start, so that `--help` is quick."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+
+from . import __version__
+
+__all__ = ["main"]
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="pilothouse")
+def main() -> None:
+    """Every coding agent, on every screen."""
+
+
+@main.command("demo-agent")
+def demo_agent() -> None:
+    """Run the scripted agent: ACP on standard input and output.
+
+    It needs no model and no network. Give this command to any ACP client and prompt it with `help`.
+    """
+    from .agents.demo import serve
+
+    if sys.stdin.isatty():
+        click.echo(
+            "This is the scripted agent. It speaks JSON-RPC (ACP), one message a line; "
+            "for a conversation use `pilothouse demo`.",
+            err=True,
+        )
+    try:
+        asyncio.run(serve())
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+@main.command()
+@click.argument("prompt", nargs=-1)
+@click.option(
+    "--cwd",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Work here, not in a temporary directory.",
+)
+@click.option("--approve-all", is_flag=True, help="Allow everything the agent asks for.")
+def demo(prompt: tuple[str, ...], cwd: Path | None, approve_all: bool) -> None:
+    """Talk to the scripted agent in this terminal; PROMPT is one prompt to run.
+
+    Without a terminal it runs `tour`, or PROMPT, once and denies what the agent asks for unless --approve-all is given.
+    """
+    from .agents.console import run
+
+    sys.exit(run(" ".join(prompt), cwd=cwd, approve_all=approve_all))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What tests share: schema instances, checks, scripted peers."""
