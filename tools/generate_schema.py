@@ -74,6 +74,12 @@ CHOICES: dict[str, Json] = {
         "tags": {"boolean": "SetSessionConfigOptionBooleanRequest"},
         "default": "SetSessionConfigOptionSelectRequest",
     },
+    "ElicitationFormMode": {
+        "keys": {"sessionId": "ElicitationFormSessionMode", "requestId": "ElicitationFormRequestMode"},
+    },
+    "ElicitationUrlMode": {
+        "keys": {"sessionId": "ElicitationUrlSessionMode", "requestId": "ElicitationUrlRequestMode"},
+    },
     "CreateFormElicitationRequest": {
         "keys": {
             "sessionId": "CreateFormSessionElicitationRequest",

@@ -932,7 +932,7 @@ async def test_sessions_are_loaded_resumed_forked_listed_closed_and_deleted(full
     await agent.prompt(session_id=fork, prompt=[text_block("title The fork")])
     await agent.load_session(session_id=fork, cwd=cwd)
     assert "remembered" in full.client.text
-    listed = (await agent.list_sessions()).sessions
+    listed = (await agent.list_sessions(cwd=cwd)).sessions
     assert {(info.session_id, info.title) for info in listed} == {(session, None), (fork, "The fork")}
     assert (await agent.list_sessions(cwd="/elsewhere")).sessions == []
     await agent.close_session(session_id=fork)
@@ -941,7 +941,21 @@ async def test_sessions_are_loaded_resumed_forked_listed_closed_and_deleted(full
     assert closed.value.code == -32002
     await agent.load_session(session_id=fork, cwd=cwd)
     await agent.delete_session(session_id=fork)
-    assert [info.session_id for info in (await agent.list_sessions()).sessions] == [session]
+    assert [info.session_id for info in (await agent.list_sessions(cwd=cwd)).sessions] == [session]
+
+
+async def test_long_lists_of_sessions_come_in_pages(full: Talk) -> None:
+    cwd = str(full.cwd / "many")
+    made = {(await full.agent.new_session(cwd=cwd)).session_id for _ in range(101)}
+    first = await full.agent.list_sessions(cwd=cwd)
+    assert first.next_cursor is not None
+    second = await full.agent.list_sessions(cwd=cwd, cursor=first.next_cursor)
+    assert second.next_cursor is None
+    assert [len(first.sessions), len(second.sessions)] == [100, 1]
+    assert {info.session_id for info in (*first.sessions, *second.sessions)} == made
+    with pytest.raises(RequestError) as unknown:
+        await full.agent.list_sessions(cursor="x")
+    assert unknown.value.code == -32602
 
 
 async def test_an_unknown_session_is_not_found(full: Talk) -> None:

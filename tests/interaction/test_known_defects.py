@@ -76,8 +76,10 @@ def program(tmp_path: Path, code: str) -> str:
 
 @pytest.mark.parametrize(
     "line",
-    [b"null", b"42", b"true", b"NaN", b'"text"', b"[]", b"{}", b"plain noise", b"\xff\xfe\x00", b"{", b"[" * 5000]
-    + [json.dumps([chunk("batch"), chunk("batch")]).encode()],
+    [
+        *(b"null", b"42", b"true", b"NaN", b'"text"', b"[]", b"{}", b"plain noise", b"\xff\xfe\x00", b"{", b"[" * 5000),
+        json.dumps([chunk("batch"), chunk("batch")]).encode(),
+    ],
     ids=lambda line: repr(line[:20]),
 )
 async def test_01_stray_line_is_reported_and_the_connection_lives(line: bytes) -> None:
@@ -230,6 +232,12 @@ async def test_07_close_of_a_plain_stream_ends_when_the_peer_has_stopped_reading
             await call
 
 
+async def cancel_for_ever(connection: Any) -> None:
+    while True:
+        await connection.cancel("s")
+        await asyncio.sleep(0.01)
+
+
 async def test_08_a_peer_that_closes_its_stdin_fails_every_call(tmp_path: Path) -> None:
     script = program(
         tmp_path,
@@ -247,9 +255,7 @@ async def test_08_a_peer_that_closes_its_stdin_fails_every_call(tmp_path: Path) 
         first = asyncio.ensure_future(connection.prompt("s", [text_block("hi")]))
         async with asyncio.timeout(10):
             with pytest.raises(ConnectionClosed):
-                while True:
-                    await connection.cancel("s")
-                    await asyncio.sleep(0.01)
+                await cancel_for_ever(connection)
             for _ in range(3):
                 with pytest.raises(ConnectionClosed):
                     await connection.prompt("s", [text_block("again")])
@@ -521,7 +527,7 @@ def test_18_the_accumulator_does_the_same_work_for_the_last_chunk_as_for_the_fir
     accumulator = SessionAccumulator()
 
     def work_of(text: str) -> int:
-        """How many calls, of Python or C functions, one `apply` makes: a measure that does not depend on the machine."""
+        """How many calls, of Python or C functions, one `apply` makes: the same on every machine."""
         note = session_notification("s", update_agent_message_text(text))
         calls = 0
 

@@ -523,7 +523,7 @@ class Connection:
     # -- observing --
 
     def _observe(self, direction: StreamDirection, line: bytes) -> None:
-        event = StreamEvent(direction, line)
+        event = StreamEvent(direction, line.rstrip(b"\n"))
         for observer in tuple(self._observers):
             try:
                 result = observer(event)

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, get_args, get_origin
 
 import msgspec
 from msgspec import Struct, StructMeta, field
@@ -56,10 +56,22 @@ class ModelMeta(StructMeta):
             setattr(cls, lenient._snake(struct_config.tag_field), struct_config.tag)
         return cls
 
+    @property
+    def model_fields(cls) -> dict[str, FieldInfo]:
+        """The fields of a model by name."""
+        defaults = _defaults(cls)
+        return {
+            name: FieldInfo(tp, key, None if required else defaults[name](), required)
+            for name, key, tp, required in lenient.fields_of(cls)
+        }
+
     if not TYPE_CHECKING:  # a checker sees the plain dataclass-like constructor
 
         def __call__(cls, **kwargs: Any) -> Any:
             checks = _checks(cls)
+            if "root" in kwargs and "root" not in checks:
+                # the SDK wraps some types in a root model; ours are the type itself
+                return lenient.strict(cls, kwargs["root"], f"{cls.__name__}.root")
             values: dict[str, Any] = {}
             for name, value in kwargs.items():
                 check = checks.get(name) or _foreign(cls, name)
@@ -71,6 +83,18 @@ class ModelMeta(StructMeta):
                 raise ValidationError(f"{cls.__name__}: {exc}", "") from None
             instance.__dict__["given"] = frozenset(values)
             return instance
+
+
+class FieldInfo(NamedTuple):
+    """What `Model.model_fields` tells of a field."""
+
+    annotation: Any
+    alias: str
+    default: Any
+    required: bool
+
+    def is_required(self) -> bool:
+        return self.required
 
 
 class Model(Struct, metaclass=ModelMeta, kw_only=True, omit_defaults=True, rename=lenient._camel, dict=True):
@@ -140,6 +164,11 @@ class Model(Struct, metaclass=ModelMeta, kw_only=True, omit_defaults=True, renam
         for name, value in (update or {}).items():
             setattr(copy, name, value)
         return copy
+
+    @property
+    def root(self) -> Self:
+        """What the SDK's root models wrap; here nothing is wrapped."""
+        return self
 
     @property
     def model_fields_set(self) -> set[str]:

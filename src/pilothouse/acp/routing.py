@@ -100,7 +100,7 @@ class Router:
         try:
             return route.decode(raw)
         except (msgspec.DecodeError, ValidationError, UnicodeDecodeError, RecursionError):
-            value, repairs = lenient.decode(route.method.params, raw if raw != b"null" else b"{}")
+            value, repairs = lenient.decode(route.method.params, b"{}" if bytes(raw) == b"null" else raw)
             self.report(route.method.wire, repairs)
             return value
 

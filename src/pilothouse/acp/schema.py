@@ -1488,6 +1488,8 @@ if TYPE_CHECKING:
     McpServer: TypeAlias = Union[HttpMcpServer, SseMcpServer, AcpMcpServer, McpServerStdio]
     AuthMethod: TypeAlias = Union[TerminalAuthMethod, EnvVarAuthMethod, AuthMethodAgent]
     SetSessionConfigOptionRequest: TypeAlias = Union[SetSessionConfigOptionBooleanRequest, SetSessionConfigOptionSelectRequest]
+    ElicitationFormMode: TypeAlias = Union[ElicitationFormSessionMode, ElicitationFormRequestMode]
+    ElicitationUrlMode: TypeAlias = Union[ElicitationUrlSessionMode, ElicitationUrlRequestMode]
     CreateFormElicitationRequest: TypeAlias = Union[CreateFormSessionElicitationRequest, CreateFormRequestElicitationRequest]
     CreateUrlElicitationRequest: TypeAlias = Union[CreateUrlSessionElicitationRequest, CreateUrlRequestElicitationRequest]
     CreateElicitationRequest: TypeAlias = Union[CreateFormElicitationRequest, CreateUrlElicitationRequest, CreateOtherElicitationRequest]
@@ -1503,6 +1505,8 @@ else:
     McpServer = Choice("McpServer", module=__name__, tag="type", tags={"http": HttpMcpServer, "sse": SseMcpServer, "acp": AcpMcpServer}, default=McpServerStdio)
     AuthMethod = Choice("AuthMethod", module=__name__, tag="type", tags={"terminal": TerminalAuthMethod, "env_var": EnvVarAuthMethod}, default=AuthMethodAgent)
     SetSessionConfigOptionRequest = Choice("SetSessionConfigOptionRequest", module=__name__, tag="type", tags={"boolean": SetSessionConfigOptionBooleanRequest}, default=SetSessionConfigOptionSelectRequest)
+    ElicitationFormMode = Choice("ElicitationFormMode", module=__name__, keys={"sessionId": ElicitationFormSessionMode, "requestId": ElicitationFormRequestMode})
+    ElicitationUrlMode = Choice("ElicitationUrlMode", module=__name__, keys={"sessionId": ElicitationUrlSessionMode, "requestId": ElicitationUrlRequestMode})
     CreateFormElicitationRequest = Choice("CreateFormElicitationRequest", module=__name__, keys={"sessionId": CreateFormSessionElicitationRequest, "requestId": CreateFormRequestElicitationRequest})
     CreateUrlElicitationRequest = Choice("CreateUrlElicitationRequest", module=__name__, keys={"sessionId": CreateUrlSessionElicitationRequest, "requestId": CreateUrlRequestElicitationRequest})
     CreateElicitationRequest = Choice("CreateElicitationRequest", module=__name__, tag="mode", tags={"form": CreateFormElicitationRequest, "url": CreateUrlElicitationRequest}, default=CreateOtherElicitationRequest)
@@ -1569,6 +1573,7 @@ STABLE = frozenset({
     "ElicitationCapabilities",
     "ElicitationContentValue",
     "ElicitationFormCapabilities",
+    "ElicitationFormMode",
     "ElicitationId",
     "ElicitationPropertySchema",
     "ElicitationRequestScope",
@@ -1576,6 +1581,7 @@ STABLE = frozenset({
     "ElicitationSchemaType",
     "ElicitationSessionScope",
     "ElicitationUrlCapabilities",
+    "ElicitationUrlMode",
     "EmbeddedResource",
     "EmbeddedResourceResource",
     "EnumOption",
@@ -1776,6 +1782,7 @@ __all__ = [
     "ElicitationCapabilities",
     "ElicitationContentValue",
     "ElicitationFormCapabilities",
+    "ElicitationFormMode",
     "ElicitationFormRequestMode",
     "ElicitationFormSessionMode",
     "ElicitationId",
@@ -1791,6 +1798,7 @@ __all__ = [
     "ElicitationSessionScope",
     "ElicitationStringPropertySchema",
     "ElicitationUrlCapabilities",
+    "ElicitationUrlMode",
     "ElicitationUrlRequestMode",
     "ElicitationUrlSessionMode",
     "EmbeddedResource",

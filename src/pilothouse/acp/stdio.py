@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import asyncio.subprocess as aio_subprocess
+import os
+import stat
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -18,21 +20,17 @@ from .connection import Connection, MethodHandler, StreamObserver
 from .framing import DEFAULT_LINE_LIMIT
 from .interfaces import Agent, Client
 from .process import READ_LIMIT, SHUTDOWN_TIMEOUT, StderrTail, describe_end, spawn, stop
-from .transport import Link, PipeLink, StreamLink
+from .transport import Link, PipeLink
 
 __all__ = ["spawn_agent_process", "spawn_client_process", "spawn_stdio_connection", "stdio_link", "stdio_streams"]
 
 
 async def stdio_link(line_limit: int = DEFAULT_LINE_LIMIT) -> Link:
     """This process's stdin and stdout as a link: like `stdio_streams`, with less between pipe and connection."""
-    if sys.platform == "win32":
-        reader, writer = await stdio_streams()
-        return StreamLink(reader, writer, limit=line_limit)
     loop = asyncio.get_running_loop()
     link = PipeLink(limit=line_limit)
-    stdin, stdout = sys.stdin, sys.stdout
-    source, _ = await loop.connect_read_pipe(lambda: _Feed(link), stdin)
-    link.attach(await _pipe_writer(loop, stdout), source)
+    source = await _read_stdin(loop, _Feed(link))
+    link.attach(await _write_stdout(loop), source)
     sys.stdout = sys.stderr
     return link
 
@@ -53,11 +51,6 @@ class _Feed(asyncio.Protocol):
         self._link.eof_received()
 
 
-async def _pipe_writer(loop: asyncio.AbstractEventLoop, pipe: Any) -> asyncio.StreamWriter:
-    transport, protocol = await loop.connect_write_pipe(lambda: _FlowControl(loop), pipe)
-    return asyncio.StreamWriter(transport, protocol, None, loop)
-
-
 async def stdio_streams(limit: int | None = None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """This process's stdin and stdout as asyncio streams.
 
@@ -65,15 +58,39 @@ async def stdio_streams(limit: int | None = None) -> tuple[asyncio.StreamReader,
     """
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=limit or READ_LIMIT)
-    stdin, stdout = sys.stdin, sys.stdout
-    if sys.platform == "win32":
-        _start_stdin_thread(loop, reader)
-        writer = asyncio.StreamWriter(_StdoutTransport(), _FlowControl(loop), None, loop)
-    else:
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), stdin)
-        writer = await _pipe_writer(loop, stdout)
+    await _read_stdin(loop, asyncio.StreamReaderProtocol(reader))
+    writer = await _write_stdout(loop)
     sys.stdout = sys.stderr
     return reader, writer
+
+
+async def _read_stdin(loop: asyncio.AbstractEventLoop, protocol: asyncio.Protocol) -> asyncio.ReadTransport | None:
+    if _is_watchable(sys.stdin):
+        source, _ = await loop.connect_read_pipe(lambda: protocol, sys.stdin)
+        return source
+    threading.Thread(target=_feed_from_stdin, args=(loop, protocol), name="acp stdin", daemon=True).start()
+    return None
+
+
+async def _write_stdout(loop: asyncio.AbstractEventLoop) -> asyncio.StreamWriter:
+    if _is_watchable(sys.stdout):
+        transport, protocol = await loop.connect_write_pipe(lambda: _FlowControl(loop), sys.stdout)
+        return asyncio.StreamWriter(transport, protocol, None, loop)
+    return asyncio.StreamWriter(_DirectTransport(), _FlowControl(loop), None, loop)
+
+
+def _is_watchable(stream: Any) -> bool:
+    """Whether asyncio can wait for it: pipes, sockets and terminals; not files, nor the null device, nor on Windows."""
+    if sys.platform == "win32":
+        return False
+    mode = os.fstat(stream.fileno()).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(stream.fileno())
+
+
+def _feed_from_stdin(loop: asyncio.AbstractEventLoop, protocol: asyncio.Protocol) -> None:
+    while data := sys.stdin.buffer.readline():
+        loop.call_soon_threadsafe(protocol.data_received, data)
+    loop.call_soon_threadsafe(protocol.eof_received)
 
 
 class _FlowControl(asyncio.streams.FlowControlMixin):
@@ -92,8 +109,8 @@ class _FlowControl(asyncio.streams.FlowControlMixin):
         return self._closed
 
 
-class _StdoutTransport(asyncio.WriteTransport):
-    """Windows has no asyncio pipes for a console program's stdout; writes go straight through."""
+class _DirectTransport(asyncio.WriteTransport):
+    """Writes straight to a stdout that asyncio cannot watch."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -101,9 +118,8 @@ class _StdoutTransport(asyncio.WriteTransport):
         self._closing = False
 
     def write(self, data: Any) -> None:
-        if not self._closing:
-            self._stream.write(data)
-            self._stream.flush()
+        self._stream.write(data)
+        self._stream.flush()
 
     def get_write_buffer_size(self) -> int:
         return 0
@@ -116,15 +132,6 @@ class _StdoutTransport(asyncio.WriteTransport):
 
     def abort(self) -> None:
         self.close()
-
-
-def _start_stdin_thread(loop: asyncio.AbstractEventLoop, reader: asyncio.StreamReader) -> None:
-    def feed() -> None:
-        while data := sys.stdin.buffer.readline():
-            loop.call_soon_threadsafe(reader.feed_data, data)
-        loop.call_soon_threadsafe(reader.feed_eof)
-
-    threading.Thread(target=feed, name="acp stdin", daemon=True).start()
 
 
 @asynccontextmanager

@@ -25,6 +25,7 @@ __all__ = [
     "MessageLink",
     "PipeLink",
     "PullLink",
+    "QueuedLink",
     "StreamLink",
     "Transport",
     "memory_pair",
@@ -34,7 +35,8 @@ __all__ = [
 READ_SIZE = 256 * 1024
 PIPE_SIZE = 64 * 1024
 CLOSE_TIMEOUT = 1.0
-HIGH_WATER = 1024
+HIGH_WATER = 1024 * 1024
+"""Bytes that may wait to be taken by the other side before its sender has to wait."""
 Line = bytes | Oversize
 OnLines = Callable[[Sequence[Line]], None]
 OnEnd = Callable[[BaseException | None], None]
@@ -264,7 +266,8 @@ class MemoryLink:
     """One end of an in-process pair: frames are handed over as they are."""
 
     def __init__(self) -> None:
-        self._inbox: deque[bytes] = deque()
+        self._inbox: list[bytes] = []
+        self._inbox_size = 0
         self._on_lines: OnLines | None = None
         self._on_end: OnEnd | None = None
         self._paused = False
@@ -275,7 +278,7 @@ class MemoryLink:
 
     @property
     def congested(self) -> bool:
-        return len(self.other._inbox) > HIGH_WATER
+        return self.other._inbox_size > HIGH_WATER
 
     def start(self, on_lines: OnLines, on_end: OnEnd) -> None:
         self._on_lines, self._on_end = on_lines, on_end
@@ -292,6 +295,7 @@ class MemoryLink:
         if self._closed or self.other._closed:
             raise ConnectionClosed
         self.other._inbox.append(frame)
+        self.other._inbox_size += len(frame)
         self.other._schedule()
 
     async def drain(self) -> None:
@@ -316,8 +320,7 @@ class MemoryLink:
         if self._closed or self._paused or self._on_lines is None:
             return
         if self._inbox:
-            lines = list(self._inbox)
-            self._inbox.clear()
+            lines, self._inbox, self._inbox_size = self._inbox, [], 0
             self._writable.set()
             self._on_lines(lines)
         if self.other._closed and not self._inbox and self._on_end is not None:
@@ -332,55 +335,83 @@ def memory_pair() -> tuple[MemoryLink, MemoryLink]:
     return left, right
 
 
-class MessageLink(PullLink):
-    """A `Transport` of decoded messages as a link."""
+class QueuedLink(PullLink):
+    """Base of links whose sending is a coroutine: frames queue and a task delivers them in order."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._transport = transport
         self._outbox: deque[bytes] = deque()
-        self._pump: asyncio.Task[None] | None = None
+        self._outbox_size = 0
+        self._delivery: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
+
+    async def deliver(self, frame: bytes) -> None:
+        """Send one frame; whatever it raises ends the link."""
+        raise NotImplementedError
+
+    async def release(self) -> None:
+        """Close what the link is made of."""
+        raise NotImplementedError
 
     @property
     def congested(self) -> bool:
-        return True  # every send of a message transport is awaited, so that its error reaches the caller
-
-    async def read(self) -> Sequence[Line]:
-        message = await self._transport.receive()
-        return () if message is None else (encode(message),)
+        return self._outbox_size > HIGH_WATER
 
     def send(self, frame: bytes) -> None:
-        if self._failure is not None:
-            raise ConnectionClosed(f"Connection closed: {self._failure}") from self._failure
+        self._raise_failure()
         self._outbox.append(frame)
-        if self._pump is None or self._pump.done():
-            self._pump = asyncio.get_running_loop().create_task(self._run())
+        self._outbox_size += len(frame)
+        if self._delivery is None or self._delivery.done():
+            self._delivery = asyncio.get_running_loop().create_task(self._deliver_all(), name="acp send")
 
-    async def _run(self) -> None:
+    async def _deliver_all(self) -> None:
         while self._outbox:
             try:
-                await self._transport.send(msgspec.json.decode(self._outbox[0]))
+                await self.deliver(self._outbox[0])
             except Exception as exc:
                 self._failure = exc
                 self._outbox.clear()
                 return
-            self._outbox.popleft()
+            self._outbox_size -= len(self._outbox.popleft())
 
     async def drain(self) -> None:
-        if self._pump is not None:
-            await asyncio.shield(self._pump)
+        if self._delivery is not None:
+            await asyncio.shield(self._delivery)
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
         if self._failure is not None:
             raise ConnectionClosed(f"Connection closed: {self._failure}") from self._failure
 
     async def close(self) -> None:
         await self._stop_pulling()
-        pump, self._pump = self._pump, None
-        if pump is not None:
-            await asyncio.wait((pump,), timeout=CLOSE_TIMEOUT)
-            pump.cancel()
+        if self._delivery is not None:
+            await asyncio.wait((self._delivery,), timeout=CLOSE_TIMEOUT)
+            self._delivery.cancel()
         with contextlib.suppress(Exception):
-            await asyncio.wait_for(self._transport.close(), CLOSE_TIMEOUT)
+            await asyncio.wait_for(self.release(), CLOSE_TIMEOUT)
+
+
+class MessageLink(QueuedLink):
+    """A `Transport` of decoded messages as a link."""
+
+    def __init__(self, transport: Transport) -> None:
+        super().__init__()
+        self._transport = transport
+
+    @property
+    def congested(self) -> bool:
+        return True  # every send is awaited, so that its error reaches the caller
+
+    async def read(self) -> Sequence[Line]:
+        message = await self._transport.receive()
+        return () if message is None else (encode(message),)
+
+    async def deliver(self, frame: bytes) -> None:
+        await self._transport.send(msgspec.json.decode(frame))
+
+    async def release(self) -> None:
+        await self._transport.close()
 
 
 class _MemoryTransport:

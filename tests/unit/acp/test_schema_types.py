@@ -68,7 +68,7 @@ DEFINITIONS = [
 METHODS = [pytest.param("agent", m, id=f"agent {m.wire}") for m in methods.AGENT]
 METHODS += [pytest.param("client", m, id=f"client {m.wire}") for m in methods.CLIENT]
 bounded = settings(
-    max_examples=20,
+    max_examples=15,
     deadline=None,
     derandomize=True,
     database=None,

@@ -118,6 +118,7 @@ class Conversation:
         if self._interrupts > 1:
             self._task.cancel()
         elif self._busy:
+            self._screen.interrupted()
             self._client.cancel_question()
             self._cancelling = asyncio.ensure_future(self._connection.cancel(session_id=self._session))
         else:

@@ -185,6 +185,11 @@ class Screen:
     def note(self, text: str, style: str = "dim") -> None:
         self._print(Text(text, style=style), "note")
 
+    def interrupted(self) -> None:
+        """The user has asked for the turn to end."""
+        self._close_text()
+        self.note("Stopping. Ctrl-C again leaves.")
+
     def diagnostic(self, diagnostic: Diagnostic) -> None:
         text = Text(f"ignored: {str(diagnostic)[:200]}", style="dim yellow", no_wrap=True, overflow="ellipsis")
         self._print(text, "note")

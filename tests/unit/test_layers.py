@@ -1,0 +1,104 @@
+"""Imports flow one way: acp ← model ← {log, dialects, adapters} ← hub ← server ← app ← cli."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "pilothouse"
+LAYERS = [
+    {"acp"},
+    {"model"},
+    {"log", "dialects", "adapters"},
+    {"hub"},
+    {"server"},
+    {"agents", "web", "config"},
+    {"app"},
+    {"cli"},
+]
+RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
+# agents are programs on the protocol library; nothing of the hub is in them
+ONLY = {"agents": {"acp", "agents"}, "acp": {"acp"}}
+# pure parts: no I/O, no loop, no clock
+PURE = {"model", "dialects"}
+IMPURE = {"asyncio", "socket", "subprocess", "sqlite3", "threading", "time", "random", "os", "pathlib"}
+
+
+def modules() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def imports(path: Path) -> set[str]:
+    """Absolute names of everything a module imports, also inside functions and for type checking only."""
+    package = ("pilothouse", *path.relative_to(SOURCE).with_suffix("").parts)
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = (
+                package[: -node.level or None]
+                if path.name != "__init__.py" or node.level == 0
+                else package[: -node.level]
+            )
+            prefix = ".".join(base) + "." if node.level else ""
+            module = prefix + (node.module or "")
+            found.add(module.rstrip("."))
+            if node.module is None or node.level:
+                found |= {f"{module.rstrip('.')}.{alias.name}" for alias in node.names}
+    return found
+
+
+def part(name: str) -> str | None:
+    pieces = name.split(".")
+    return pieces[1] if pieces[0] == "pilothouse" and len(pieces) > 1 else None
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_module_imports_only_from_its_own_layer_and_below(path: Path) -> None:
+    here = path.relative_to(SOURCE).with_suffix("").parts[0]
+    if here == "__init__":
+        return
+    assert here in RANK, f"{here} has no place in the layers"
+    for name in imports(path):
+        there = part(name)
+        if there is None or there not in RANK:
+            continue
+        assert RANK[there] <= RANK[here], f"{path.name} of {here} imports {name}"
+        if RANK[there] == RANK[here] and there != here:
+            raise AssertionError(f"{here} and {there} are side by side, yet {path.name} imports {name}")
+        if here in ONLY:
+            assert there in ONLY[here], f"{here} may import {ONLY[here]}, not {name}"
+
+
+def test_pure_parts_touch_no_io() -> None:
+    for path in modules():
+        if path.relative_to(SOURCE).parts[0] in PURE:
+            assert not {name.split(".")[0] for name in imports(path)} & IMPURE, path
+
+
+def test_the_acp_library_needs_only_msgspec() -> None:
+    code = (
+        "import sys\n"
+        "import pilothouse.acp, pilothouse.acp.core, pilothouse.acp.stdio, pilothouse.acp.websocket\n"
+        "import pilothouse.acp.contrib\n"
+        "allowed = {'pilothouse', 'msgspec', 'typing_extensions'} | set(sys.stdlib_module_names)\n"
+        "print(sorted({m.split('.')[0] for m in sys.modules} - allowed - {'__main__', '__mp_main__'}))\n"
+    )
+    loaded = subprocess.check_output([sys.executable, "-I", "-c", code], text=True).strip()
+    names = set(ast.literal_eval(loaded))
+    assert {name for name in names if not name.startswith(("_", "sitecustomize"))} == set()
+
+
+def test_importing_the_library_does_not_start_asyncio() -> None:
+    code = "import sys, pilothouse.acp; print('asyncio' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
+
+
+def test_everything_announced_can_be_imported() -> None:
+    code = "import pilothouse.acp as a; missing = [n for n in a.__all__ if not hasattr(a, n)]; print(missing)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
