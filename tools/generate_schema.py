@@ -155,6 +155,7 @@ OPEN = {
 }
 
 # Structs assembled from several definitions: class name -> (bases or merged definitions, extra properties, tag).
+META = {"type": ["object", "null"], "additionalProperties": True, "x-deserialize-default-on-error": True}
 SESSION_SCOPE = "ElicitationSessionScope"
 REQUEST_SCOPE = "ElicitationRequestScope"
 COMPOSED: dict[str, Json] = {
@@ -215,8 +216,8 @@ COMPOSED: dict[str, Json] = {
     "IdleStateUpdate": {"merge": ["IdleStateUpdate", "ErrorStopReason"], "tag": ("state", "idle")},
     "RequiresActionStateUpdate": {"merge": ["RequiresActionStateUpdate"], "tag": ("state", "requires_action")},
     "UnknownStateUpdate": {"merge": ["UnknownStateUpdate"], "tag": ("state", "unknown")},
-    "MessageMcpResult": {"properties": {"result": {}}, "required": ["result"]},
-    "MessageMcpError": {"properties": {"error": {"$ref": "#/$defs/McpError"}}, "required": ["error"]},
+    "MessageMcpResult": {"properties": {"result": {}, "_meta": META}, "required": ["result"]},
+    "MessageMcpError": {"properties": {"error": {"$ref": "#/$defs/McpError"}, "_meta": META}, "required": ["error"]},
     "InitializeProxyRequest": {"base": "InitializeRequest"},
     "InitializeProxyResponse": {"base": "InitializeResponse"},
 }

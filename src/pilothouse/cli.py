@@ -29,8 +29,7 @@ def demo_agent() -> None:
 
     if sys.stdin.isatty():
         click.echo(
-            "This is the scripted agent. It speaks JSON-RPC (ACP), one message a line; "
-            "for a conversation use `pilothouse demo`.",
+            "The scripted agent. It speaks JSON-RPC (ACP) on stdin and stdout; to talk to it, use `pilothouse demo`.",
             err=True,
         )
     try:
@@ -48,9 +47,10 @@ def demo_agent() -> None:
 )
 @click.option("--approve-all", is_flag=True, help="Allow everything the agent asks for.")
 def demo(prompt: tuple[str, ...], cwd: Path | None, approve_all: bool) -> None:
-    """Talk to the scripted agent in this terminal; PROMPT is one prompt to run.
+    """Talk to the scripted agent in this terminal.
 
-    Without a terminal it runs `tour`, or PROMPT, once and denies what the agent asks for unless --approve-all is given.
+    With PROMPT it runs that and leaves. Without a terminal it runs PROMPT or `tour` once, and denies what the agent
+    asks for unless --approve-all is given.
     """
     from .agents.console import run
 

@@ -49,6 +49,8 @@ MESSAGE_OVERHEAD = 512
 """What a small message costs in memory besides its bytes, so that a flood of tiny ones is bounded too."""
 MAX_INFLIGHT = 4096
 """Requests of the peer that may be under way at once; more are refused, not queued."""
+SENDS_IN_A_ROW = 64
+"""Frames sent without a pause before the rest of the program gets its turn."""
 UPDATE = b'"session/update"'
 """Tells at a glance which lines are worth the decoder of updates."""
 LINGER = 1.0
@@ -159,6 +161,7 @@ class Connection:
         describe_end: Callable[[], Awaitable[ConnectionClosed]] | None = None,
     ) -> None:
         self._dispatcher: Dispatcher = handler if not callable(handler) else FunctionDispatcher(handler)
+        self._decode_update = getattr(self._dispatcher, "decode_update", None)
         self._link = _as_link(writer, reader, line_limit)
         self._peer: Peer[Pending] = Peer()
         self._backlog = Backlog(backlog_limit)
@@ -174,6 +177,7 @@ class Connection:
         self._end: ConnectionClosed | None = None
         self._closing: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
+        self._sent_in_a_row = 0
         self._silence: asyncio.TimerHandle | None = None
         self._started = False
         if listening:
@@ -272,6 +276,12 @@ class Connection:
             self._write(frame)
             if self._link.congested:
                 await self._link.drain()
+            elif self._sent_in_a_row > SENDS_IN_A_ROW:
+                # Sending that never waits would keep everything else from running, a cancellation among it.
+                self._sent_in_a_row = 0
+                await asyncio.sleep(0)
+            else:
+                self._sent_in_a_row += 1
         except ConnectionClosed as exc:
             # A peer that takes nothing any more answers nothing any more: the other calls fail with this one.
             await self._lost(exc)
@@ -323,7 +333,7 @@ class Connection:
         self._finish(ConnectionClosed(f"Connection closed: nothing received for {self._receive_timeout} s"))
 
     def _handle_all(self, lines: Sequence[bytes | Oversize]) -> None:
-        decode_update = self._dispatcher.decode_update
+        decode_update = self._decode_update
         if decode_update is None or self._observers:
             for line in lines:
                 self._handle(line)
@@ -334,7 +344,7 @@ class Connection:
             try:
                 if UPDATE not in line:
                     raise ValueError
-                notification = decode_update(line).params  # type: ignore[arg-type]
+                notification = decode_update(line).params
             except (msgspec.DecodeError, ValidationError, ValueError, TypeError, RecursionError):
                 run = None
                 self._handle(line)

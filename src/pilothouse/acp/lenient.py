@@ -138,7 +138,7 @@ class Choice(type):
         if cls.tag is not None and cls.tag in obj:
             tag = obj[cls.tag]
             if not isinstance(tag, str):
-                raise ValidationError(f"Expected `str`, got `{_json_name(tag)}` - at `{cls.tag}`", "")
+                raise ValidationError(f"Expected `str`, got `{_json_name(tag)}` - at `$.{cls.tag}`", "")
             if tag in cls.tags:
                 return cls.tags[tag]
         for key, member in cls.keys.items():
@@ -146,8 +146,9 @@ class Choice(type):
                 return member
         if cls.default is not None and (cls.tag is None or cls.tag in obj or not issubclass(cls.default, Open)):
             return cls.default
-        expected = sorted({*cls.tags, *cls.keys})
-        raise ValidationError(f"Expected {cls.__name__} with one of {expected}, got keys {sorted(obj)}", "")
+        if cls.tag is not None and cls.tag not in obj:
+            raise ValidationError(f"Object missing required field `{cls.tag}`", "")
+        raise ValidationError(f"Expected one of the fields {sorted(cls.keys)}, got {sorted(obj)}", "")
 
 
 def dec_hook(tp: Any, obj: Any) -> Any:
@@ -195,6 +196,8 @@ class _Walk:
         self.report.append(Repair(path, action, reason))
 
     def value(self, tp: Any, obj: Any, path: str) -> Any:
+        if type(obj) is float and obj.is_integer() and _wants_int(tp):
+            obj = int(obj)  # JSON knows one kind of number: 3.0 is an integer
         try:
             return msgspec.convert(obj, tp, dec_hook=dec_hook)
         except (msgspec.ValidationError, ValidationError) as exc:
@@ -285,7 +288,9 @@ class _Walk:
                 values[name] = self.field(kind, obj[key], f"{path}.{key}", flags)
             except _UseDefault as exc:
                 if required:
-                    raise ValidationError(exc.reason, f"{path}.{key}") from None
+                    if get_origin(_plain(kind)) is not list:
+                        raise ValidationError(exc.reason, f"{path}.{key}") from None
+                    values[name] = []
                 self.note(f"{path}.{key}", "defaulted", exc.reason)
         return StructMeta.__call__(tp, **values)
 
@@ -293,25 +298,35 @@ class _Walk:
         if obj is None and flags & DEFAULT_ON_NULL:
             raise _UseDefault("null")
         if isinstance(obj, list) and flags & SKIP_INVALID_ITEMS:
-            item_type = _item_type(tp)
-            items = []
-            for i, item in enumerate(obj):
-                try:
-                    items.append(self.value(item_type, item, f"{path}[{i}]"))
-                except ValidationError as exc:
-                    self.note(f"{path}[{i}]", "dropped", exc.reason)
-            return items
+            return self.items(_item_type(tp), obj, path)
         mark = len(self.report) if self.report is not None else 0
         try:
             if flags & DEFAULT_ON_ERROR and get_origin(_plain(tp)) is Literal:
                 return msgspec.convert(obj, tp)
             return self.value(tp, obj, path)
         except (ValidationError, msgspec.ValidationError) as exc:
+            failure = _located(exc, path)
             if not flags & DEFAULT_ON_ERROR:
-                raise _located(exc, path) from None
+                raise failure from None
             if self.report is not None:
                 del self.report[mark:]
-            raise _UseDefault(str(exc)) from None
+            raise _UseDefault(failure.reason) from None
+
+    def items(self, tp: Any, obj: list[Any], path: str) -> list[Any]:
+        """The items that fit; the others are dropped."""
+        assert self.report is not None
+        items = []
+        for i, item in enumerate(obj):
+            mark = len(self.report)
+            try:
+                if get_origin(tp) is Literal:
+                    items.append(msgspec.convert(item, tp))
+                else:
+                    items.append(self.value(tp, item, f"{path}[{i}]"))
+            except (ValidationError, msgspec.ValidationError) as exc:
+                del self.report[mark:]
+                self.note(f"{path}[{i}]", "dropped", _located(exc, "").reason)
+        return items
 
     def dialect(self, name: str, obj: dict[str, Any], path: str, tags: Mapping[str, Any]) -> dict[str, Any]:
         rule = DIALECTS.get(name)
@@ -400,6 +415,12 @@ def _plain(tp: Any) -> Any:
     return get_args(tp)[0] if get_origin(tp) is Annotated else tp
 
 
+def _wants_int(tp: Any) -> bool:
+    if get_origin(tp) in (Union, UnionType):
+        return any(_wants_int(arg) for arg in get_args(tp)) and float not in get_args(tp)
+    return tp is int or (get_origin(tp) is Annotated and get_args(tp)[0] is int)
+
+
 def _item_type(tp: Any) -> Any:
     return get_args(_plain(tp))[0]
 
@@ -468,10 +489,10 @@ def _located(exc: Exception, path: str) -> ValidationError:
         text = exc.reason
     else:
         text = str(exc)
-    match = _PATH.search(text)
-    if match is None:
-        return ValidationError(text, path)
-    return ValidationError(text[: match.start()], path + match["path"].lstrip("$"))
+    suffix = ""
+    while match := _PATH.search(text):  # a hook's own path stands before that of the decoder that called it
+        text, suffix = text[: match.start()], match["path"].lstrip("$") + suffix
+    return ValidationError(text, path + suffix)
 
 
 def _json_name(obj: Any) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, get_args, get_origin
@@ -33,7 +33,7 @@ def _enc_hook(obj: Any) -> Any:
         return dump(mode="json", by_alias=True)
     if isinstance(obj, os.PathLike):
         return os.fspath(obj)
-    raise NotImplementedError(f"cannot encode {type(obj).__name__} as JSON")
+    raise TypeError(f"cannot encode {type(obj).__name__} as JSON: {obj!r:.200}")
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_enc_hook)
@@ -61,8 +61,8 @@ class ModelMeta(StructMeta):
         """The fields of a model by name."""
         defaults = _defaults(cls)
         return {
-            name: FieldInfo(tp, key, None if required else defaults[name](), required)
-            for name, key, tp, required in lenient.fields_of(cls)
+            name: FieldInfo(tp, key, defaults[name]() if name in defaults else None, name not in defaults)
+            for name, key, tp, _ in lenient.fields_of(cls)
         }
 
     if not TYPE_CHECKING:  # a checker sees the plain dataclass-like constructor
@@ -136,22 +136,18 @@ class Model(Struct, metaclass=ModelMeta, kw_only=True, omit_defaults=True, renam
         exclude_none: bool = False,
         exclude_unset: bool = False,
         exclude_defaults: bool = False,
-        include: set[str] | None = None,
-        exclude: set[str] | None = None,
+        include: Any = None,
+        exclude: Any = None,
         **_: Any,
     ) -> dict[str, Any]:
         """The model as nested dicts.
 
         `exclude_unset` leaves out what was not given to the constructor or to `model_validate`; what came off the
-        wire does not remember, and there a field counts as unset when it equals its default.
+        wire does not remember, and there a field counts as unset when it equals its default. `include` and
+        `exclude` are sets of names, or dicts of them for what is nested.
         """
-        options = _Dump(mode == "json", by_alias, exclude_none, exclude_unset, exclude_defaults)
-        dumped = options.struct(self)
-        if include is not None or exclude is not None:
-            alias = {key if by_alias else name: name for name, key, _, _ in lenient.fields_of(type(self))}
-            kept = {k for k in dumped if include is None or alias.get(k, k) in include}
-            dumped = {k: v for k, v in dumped.items() if k in kept and alias.get(k, k) not in (exclude or ())}
-        return dumped
+        dump = _Dump(mode == "json", by_alias, exclude_none, exclude_unset, exclude_defaults)
+        return dump.struct(self, include, exclude)
 
     def model_dump_json(self, *, indent: int | None = None, **options: Any) -> str:
         data = encode(self.model_dump(mode="json", **options))
@@ -160,10 +156,24 @@ class Model(Struct, metaclass=ModelMeta, kw_only=True, omit_defaults=True, renam
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy with some fields replaced; like its namesake it does not check the new values."""
         copy = deepcopy(self) if deep else msgspec.structs.replace(self)
-        copy.__dict__.update(self.__dict__)
+        copy.__dict__["given"] = frozenset({*self.model_fields_set, *(update or ())})
         for name, value in (update or {}).items():
             setattr(copy, name, value)
         return copy
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self.__struct_fields__:
+            raise ValidationError(f"{type(self).__name__} has no field {name!r}", "")
+        super().__setattr__(name, value)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Wire names read too, as they do in the SDK: `update.toolCallId`."""
+            for field_name, key in zip(self.__struct_fields__, self.__struct_encode_fields__, strict=True):
+                if key == name:
+                    return getattr(self, field_name)
+            raise AttributeError(f"{type(self).__name__} has no field {name!r}")
 
     @property
     def root(self) -> Self:
@@ -186,30 +196,42 @@ class _Dump:
         self.exclude_unset = exclude_unset
         self.exclude_defaults = exclude_defaults
 
-    def struct(self, obj: Struct) -> dict[str, Any]:
+    def struct(self, obj: Struct, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         cls = type(obj)
         config = cls.__struct_config__
         dumped: dict[str, Any] = {}
         if config.tag_field is not None:
-            dumped[config.tag_field if self.by_alias else lenient._snake(config.tag_field)] = config.tag
+            name = lenient._snake(config.tag_field)
+            if _is_wanted(name, include, exclude):
+                dumped[config.tag_field if self.by_alias else name] = config.tag
         for name, key in zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True):
             value = getattr(obj, name)
-            if value is None and self.exclude_none:
+            if not _is_wanted(name, include, exclude) or self.is_left_out(obj, name, value):
                 continue
-            if self.exclude_unset and _is_unset(obj, name):
-                continue
-            if self.exclude_defaults and _is_default(obj, name):
-                continue
-            dumped[key if self.by_alias else name] = self.value(value)
+            inner = self.value(value, _inner(include, name), _inner(exclude, name))
+            dumped[key if self.by_alias else name] = inner
         return dumped
 
-    def value(self, value: Any) -> Any:
+    def is_left_out(self, obj: Struct, name: str, value: Any) -> bool:
+        if value is None and self.exclude_none:
+            return True
+        return (self.exclude_unset and _is_unset(obj, name)) or (self.exclude_defaults and _is_default(obj, name))
+
+    def value(self, value: Any, include: Any = None, exclude: Any = None) -> Any:
         if isinstance(value, Struct):
-            return self.struct(value)
+            return self.struct(value, include, exclude)
         if isinstance(value, (list, tuple)):
-            return [self.value(item) for item in value]
+            return [
+                self.value(item, _inner(include, i), _inner(exclude, i))
+                for i, item in enumerate(value)
+                if _is_wanted(i, include, exclude)
+            ]
         if isinstance(value, dict):
-            return {key: self.value(item) for key, item in value.items()}
+            return {
+                key: self.value(item, _inner(include, key), _inner(exclude, key))
+                for key, item in value.items()
+                if _is_wanted(key, include, exclude)
+            }
         if isinstance(value, lenient.Open):
             return self.value(value.raw)
         if isinstance(value, msgspec.Raw):
@@ -217,6 +239,22 @@ class _Dump:
         if self.json and not isinstance(value, (str, int, float, bool, type(None))):
             return to_wire(value)
         return value
+
+
+def _is_wanted(key: Any, include: Any, exclude: Any) -> bool:
+    """`include` and `exclude` as pydantic reads them: a dict tells what of a part, `True` or `...` all of it."""
+    if include is not None and key not in include and "__all__" not in include:
+        return False
+    if exclude is None or key not in exclude:
+        return not (isinstance(exclude, Mapping) and exclude.get("__all__") in (True, ...)) if exclude else True
+    return isinstance(exclude, Mapping) and exclude[key] not in (True, ...)
+
+
+def _inner(selection: Any, key: Any) -> Any:
+    if not isinstance(selection, Mapping):
+        return None
+    inner = selection.get(key, selection.get("__all__"))
+    return None if inner in (True, ...) else inner
 
 
 def _remember(value: Any, wire: Any) -> None:
@@ -250,7 +288,7 @@ def _defaults(cls: type[Struct]) -> dict[str, Callable[[], Any]]:
     for info in msgspec.structs.fields(cls):
         if info.default is not msgspec.NODEFAULT:
             found[info.name] = partial(_itself, info.default)
-        elif info.default_factory is not msgspec.NODEFAULT:
+        elif info.default_factory is not msgspec.NODEFAULT and info.default_factory is not empty_list:
             found[info.name] = info.default_factory
     return found
 
@@ -308,6 +346,8 @@ def _check(owner: str, name: str, tp: Any, required: bool) -> Check:
         if value is NULL:
             values[name] = value
             return
+        if items is not None and isinstance(value, Iterable) and not isinstance(value, (str, bytes, dict, list)):
+            value = list(value)
         if text and not isinstance(value, (bool, int, float, bytes, list, tuple, dict)):
             # paths, URLs and string enums stand for their text
             text_value = getattr(value, "value", None)

@@ -117,11 +117,24 @@ async def spawn(
         raise CommandNotFound(f"cannot start {command!r}: {exc.strerror} (PATH={path})") from exc
     except (OSError, ValueError) as exc:
         raise SpawnError(f"cannot start {command!r}: {exc}") from exc
-    process = aio_subprocess.Process(transport, protocol, loop)
+    process = ChildProcess(transport, protocol, loop)
     if link is not None:
         assert process.stdin is not None
         link.attach(process.stdin, cast("asyncio.ReadTransport | None", transport.get_pipe_transport(1)))
     return process
+
+
+class ChildProcess(aio_subprocess.Process):
+    """asyncio's process, whose pipes can be given up even while a grandchild holds their other end."""
+
+    def __init__(
+        self,
+        transport: asyncio.SubprocessTransport,
+        protocol: aio_subprocess.SubprocessStreamProtocol,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        super().__init__(transport, protocol, loop)
+        self.give_up = transport.close
 
 
 class _ChildProtocol(aio_subprocess.SubprocessStreamProtocol):
@@ -184,7 +197,10 @@ async def stop(process: aio_subprocess.Process, *, timeout: float = SHUTDOWN_TIM
     _signal_tree(process, family, terminate=False)
     if process.stdin is not None and process.stdin.transport.get_write_buffer_size():
         process.stdin.transport.abort()
-    return await process.wait()
+    code = await process.wait()
+    if isinstance(process, ChildProcess):
+        process.give_up()
+    return code
 
 
 def _signal_tree(process: aio_subprocess.Process, family: set[int], *, terminate: bool) -> None:

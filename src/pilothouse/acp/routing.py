@@ -69,6 +69,8 @@ class Router:
     def notification(self, method: str, params: Raw | None) -> tuple[str | None, Handler, dict[str, Any]] | None:
         route = self._notifications.get(method)
         if route is not None:
+            if method == LEGACY_UPDATE:
+                self.report(method, [lenient.Repair("method", "mended", "read as session/update")])
             value = self._decode(route, params)
             return value.session_id if route.in_session else None, route.handler, route.arguments(value, params)
         if method.startswith("_") and self._ext_notification is not None:

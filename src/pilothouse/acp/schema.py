@@ -1438,10 +1438,14 @@ class UnknownStateUpdate(Model, kw_only=True, tag_field="state", tag="unknown"):
         state: Literal["unknown"] = "unknown"
 
 class MessageMcpResult(Model, kw_only=True):
+    __lenient__ = {"field_meta": 1}
     result: Any
+    field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
 class MessageMcpError(Model, kw_only=True):
+    __lenient__ = {"field_meta": 1}
     error: McpError
+    field_meta: dict[str, Any] | None = field(default=None, name="_meta")
 
 class InitializeProxyRequest(InitializeRequest, kw_only=True):
     pass

@@ -27,9 +27,8 @@ ENDPOINT = "expected an asyncio StreamWriter with its StreamReader, a Transport 
 class Side:
     """Base of `AgentSideConnection` and `ClientSideConnection`."""
 
-    _serves: tuple[Method, ...]
     _calls: tuple[Method, ...]
-    _interface: type
+    _build_router: Callable[..., Router]
     _replies_to_malformed: bool
 
     def __init__(
@@ -48,7 +47,7 @@ class Side:
         """
         _check_endpoints(input_stream, output_stream)
         handler = target(self) if callable(target) else target
-        router = Router(handler, self._serves, self._interface)
+        router = self._build_router(handler)
         connection_kwargs.setdefault("reply_to_malformed", self._replies_to_malformed)
         self._conn = Connection(router, input_stream, output_stream, listening=listening, **connection_kwargs)
         router.report = self._conn.report_repair

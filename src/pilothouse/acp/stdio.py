@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import asyncio.subprocess as aio_subprocess
+import contextlib
 import os
 import stat
 import sys
@@ -29,10 +30,20 @@ async def stdio_link(line_limit: int = DEFAULT_LINE_LIMIT) -> Link:
     """This process's stdin and stdout as a link: like `stdio_streams`, with less between pipe and connection."""
     loop = asyncio.get_running_loop()
     link = PipeLink(limit=line_limit)
+    # asyncio makes them non-blocking; a shell that shares the terminal would be left with that
+    descriptors = [stream.fileno() for stream in (sys.stdin, sys.stdout) if _is_watchable(stream)]
+    blocking = {fd: os.get_blocking(fd) for fd in descriptors}
+    link.on_close = partial(_restore_blocking, blocking)
     source = await _read_stdin(loop, _Feed(link))
     link.attach(await _write_stdout(loop), source)
     sys.stdout = sys.stderr
     return link
+
+
+def _restore_blocking(blocking: dict[int, bool]) -> None:
+    for fd, value in blocking.items():
+        with contextlib.suppress(OSError):
+            os.set_blocking(fd, value)
 
 
 class _Feed(asyncio.Protocol):

@@ -42,6 +42,14 @@ OnLines = Callable[[Sequence[Line]], None]
 OnEnd = Callable[[BaseException | None], None]
 
 
+def _ignore(lines: Sequence[Line]) -> None:
+    pass
+
+
+def _ignore_end(error: BaseException | None) -> None:
+    pass
+
+
 class Link(Protocol):
     """What a connection needs of its transport."""
 
@@ -83,6 +91,8 @@ class PullLink:
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
+        self._on_lines: OnLines = _ignore
+        self._on_end: OnEnd = _ignore_end
         self._open = asyncio.Event()
         self._open.set()
 
@@ -91,18 +101,19 @@ class PullLink:
         raise NotImplementedError
 
     def start(self, on_lines: OnLines, on_end: OnEnd) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._pull(on_lines, on_end), name="acp receive")
+        self._on_lines, self._on_end = on_lines, on_end
+        self._task = asyncio.get_running_loop().create_task(self._pull(), name="acp receive")
 
-    async def _pull(self, on_lines: OnLines, on_end: OnEnd) -> None:
+    async def _pull(self) -> None:
         try:
             while lines := await self.read():
-                on_lines(lines)
+                self._on_lines(lines)
                 if not self._open.is_set():
                     await self._open.wait()
         except Exception as exc:
-            on_end(exc)
+            self._on_end(exc)
         else:
-            on_end(None)
+            self._on_end(None)
 
     def pause(self) -> None:
         self._open.clear()
@@ -185,7 +196,10 @@ class StreamLink(_Writing, PullLink):
         return ()
 
     async def close(self) -> None:
-        await self._stop_pulling()
+        # What still comes is read and thrown away: a pipe that nobody reads would keep its process from being reaped.
+        self._on_lines = _ignore
+        self._on_end = _ignore_end
+        self.resume()
         await self._close_writer()
 
 
@@ -202,6 +216,7 @@ class PipeLink(_Writing):
         self._on_lines: OnLines | None = None
         self._on_end: OnEnd | None = None
         self._source: asyncio.ReadTransport | None = None
+        self.on_close: Callable[[], None] = lambda: None
 
     def attach(self, writer: asyncio.StreamWriter, source: asyncio.ReadTransport | None) -> None:
         """Say where to send to and which transport to pause."""
@@ -256,10 +271,7 @@ class PipeLink(_Writing):
         self._on_end = None
         self.resume()  # a paused pipe would never see its end
         await self._close_writer()
-
-
-def _ignore(lines: Sequence[Line]) -> None:
-    pass
+        self.on_close()
 
 
 class MemoryLink:

@@ -97,6 +97,11 @@ class Child:
 
 
 async def _pump(readable: int, on_output: Callable[[bytes], Awaitable[None]]) -> None:
+    if not POSIX:  # asyncio cannot watch such a pipe on Windows
+        while data := await asyncio.to_thread(os.read, readable, 64 * 1024):
+            await on_output(data)
+        os.close(readable)
+        return
     reader = asyncio.StreamReader()
     pipe = open(readable, "rb", buffering=0)  # noqa: ASYNC230, SIM115 - only wraps the descriptor
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(

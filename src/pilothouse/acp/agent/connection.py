@@ -35,6 +35,7 @@ from ..schema import (
     WriteTextFileResponse,
 )
 from ..side import Side, accepts_request_objects
+from .router import build_agent_router
 
 __all__ = ["AgentSideConnection"]
 
@@ -46,9 +47,8 @@ _MODES = {mode: request for request, mode in ELICITATION_MODES.items()}
 class AgentSideConnection(Side):
     """Serves an agent; to that agent it is the client. Keyword arguments beyond a method's own travel in `_meta`."""
 
-    _serves = methods.AGENT
     _calls = methods.CLIENT
-    _interface = Agent
+    _build_router = staticmethod(build_agent_router)
     _replies_to_malformed = True
 
     def __init__(

@@ -46,6 +46,7 @@ from ..schema import (
     SetSessionModeResponse,
 )
 from ..side import Side, accepts_request_objects
+from .router import build_client_router
 
 __all__ = ["ClientSideConnection"]
 
@@ -55,9 +56,8 @@ __all__ = ["ClientSideConnection"]
 class ClientSideConnection(Side):
     """Serves a client; to that client it is the agent. Keyword arguments beyond a method's own travel in `_meta`."""
 
-    _serves = methods.CLIENT
     _calls = methods.AGENT
-    _interface = Client
+    _build_router = staticmethod(build_client_router)
     # An agent's stray output is not a conversation: some agents exit when they are sent an error for it.
     _replies_to_malformed = False
 

@@ -8,18 +8,15 @@ is, once it is final.
 from __future__ import annotations
 
 import asyncio
-import difflib
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.markdown import Heading, Markdown
+from rich.padding import Padding
 from rich.panel import Panel
-from rich.segment import Segment
 from rich.spinner import Spinner
 from rich.text import Text
 
@@ -27,71 +24,33 @@ from ...acp import (
     AgentMessageChunk,
     AgentPlanUpdate,
     AgentThoughtChunk,
-    AudioContentBlock,
     AvailableCommandsUpdate,
     CompactionSummaryChunk,
-    CompactionUpdate,
-    ConfigOptionUpdate,
     ContentBlock,
     ContentToolCallContent,
-    CurrentModeUpdate,
     Diagnostic,
-    EmbeddedResourceContentBlock,
     FileEditToolCallContent,
-    ImageContentBlock,
-    Notice,
     PermissionOption,
     PlanEntry,
     PromptResponse,
-    ResourceContentBlock,
-    SessionInfoUpdate,
     SessionUpdate,
     TerminalToolCallContent,
     TextContentBlock,
     ToolCallProgress,
     ToolCallStart,
     ToolCallUpdate,
-    UsageUpdate,
     UserMessageChunk,
 )
 from .blocks import Blocks
+from .drawing import Prose, Trimmed, block_name, diff_text, output_tail, plan_step, title_line, update_note
 
 __all__ = ["Screen"]
 
 DIFF_LINES = 30
-OUTPUT_LINES = 12
 OPEN_TEXT = 1500
 """Characters that are shown of a block while it grows."""
 REFRESH = 1 / 12
 ENDED = {"completed": ("✓", "green"), "failed": ("✗", "red")}
-DIFF_STYLES = {"+": "green", "-": "red", "@": "dim"}
-BOXES = {"completed": ("☑", "green"), "in_progress": ("▸", "yellow"), "pending": ("☐", "dim")}
-
-
-class LeftHeading(Heading):
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        self.text.justify = "left"
-        yield self.text
-
-
-class Prose(Markdown):
-    """Markdown with headings where text begins."""
-
-    elements = {**Markdown.elements, "heading_open": LeftHeading}  # noqa: RUF012 - as the base class has it
-
-
-class Trimmed:
-    """Something without the empty lines that it puts before and after itself."""
-
-    def __init__(self, inner: RenderableType) -> None:
-        self._inner = inner
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        lines = console.render_lines(self._inner, options, pad=False)
-        filled = [index for index, line in enumerate(lines) if "".join(segment.text for segment in line).strip()]
-        for line in lines[filled[0] : filled[-1] + 1] if filled else ():
-            yield from line
-            yield Segment.line()
 
 
 @dataclass
@@ -131,7 +90,7 @@ class Screen:
 
     def begin(self) -> None:
         self.reset()
-        self._last = self._last or "prompt"
+        self._last = self._last or ("" if self.plain else "prompt")
         self.resume()
 
     def pause(self) -> None:
@@ -180,7 +139,7 @@ class Screen:
         elif isinstance(update, AgentPlanUpdate):
             self._change_plan(update.entries)
         else:
-            self.note(*_note(update))
+            self.note(*update_note(update))
 
     def note(self, text: str, style: str = "dim") -> None:
         self._print(Text(text, style=style), "note")
@@ -203,7 +162,7 @@ class Screen:
                 self._print_text(closed)
         else:
             self._close_text()
-            self.note(f"[{_describe(block)}]", "cyan")
+            self.note(f"[{block_name(block)}]", "cyan")
 
     def _close_text(self) -> None:
         self._print_text(self._blocks.close())
@@ -245,35 +204,21 @@ class Screen:
     def _print_call(self, call: Shown) -> None:
         icon, style = ENDED[call.status]
         body = [part for part in self._body(call) if part]
-        self._print(_line(icon, style, call), "call body" if body else "call")
+        self._print(title_line(icon, style, call.title, call.depth), "call body" if body else "call")
         for part in body:
-            self._out(_indented(part, 1 + call.depth))
+            self._out_indented(part, 1 + call.depth)
 
     def _body(self, call: Shown) -> Iterable[Text]:
         for item in call.content:
             if isinstance(item, FileEditToolCallContent) and not call.seen:
-                yield self._diff(item)
+                yield diff_text(item, self._root, DIFF_LINES)
             elif isinstance(item, TerminalToolCallContent):
-                yield _tail(self._terminal_text(item.terminal_id))
+                yield output_tail(self._terminal_text(item.terminal_id))
             elif isinstance(item, ContentToolCallContent) and isinstance(item.content, TextContentBlock):
                 text = item.content.text
                 if call.kind == "read" and call.status == "completed":
                     continue  # a file that was read is not worth the room
-                yield _tail(text, style="red" if call.status == "failed" else "dim")
-
-    def _diff(self, diff: FileEditToolCallContent) -> Text:
-        old, new = (diff.old_text or "").splitlines(), diff.new_text.splitlines()
-        lines = list(difflib.unified_diff(old, new, lineterm="", n=3))[3:]
-        path = Path(diff.path)
-        name = path.relative_to(self._root) if path.is_relative_to(self._root) else path
-        text = Text(no_wrap=True, overflow="ellipsis")
-        text.append(f"{name}{' (new)' if diff.old_text is None else ''}", style="bold dim")
-        for line in lines[:DIFF_LINES]:
-            mark = line[:1]
-            text.append("\n⋮" if mark == "@" else f"\n{line}", style=DIFF_STYLES.get(mark, ""))
-        if len(lines) > DIFF_LINES:
-            text.append(f"\n… {len(lines) - DIFF_LINES} more lines", style="dim")
-        return text
+                yield output_tail(text, style="red" if call.status == "failed" else "dim")
 
     # -- the plan --
 
@@ -284,14 +229,14 @@ class Screen:
             known = {(entry.content, entry.status) for entry in before}
             for entry in entries:
                 if (entry.content, entry.status) not in known:
-                    self._print(_step(entry), "plan")
+                    self._print(plan_step(entry), "plan")
             self._plan_shown = True
         elif all(entry.status == "completed" for entry in entries):
             self._print_plan()
 
     def _print_plan(self) -> None:
         if not self._plan_shown:
-            self._print(Group(*map(_step, self._plan)), "plan")
+            self._print(Group(*map(plan_step, self._plan)), "plan")
         self._plan, self._plan_shown = ([] if not self.plain else self._plan), True
 
     # -- questions --
@@ -299,11 +244,13 @@ class Screen:
     def permission(self, tool_call: ToolCallUpdate, options: list[PermissionOption] | None) -> None:
         """What is asked for; with `options` also how to answer."""
         call = self._merge(tool_call)
-        self._print(_line("?", "bold yellow", call), "question")
+        title = title_line("?", "bold yellow", call.title, call.depth)
+        title.no_wrap = False
+        self._print(title, "question")
         if not call.seen:
             for item in call.content:
                 if isinstance(item, FileEditToolCallContent):
-                    self._out(_indented(self._diff(item)))
+                    self._out_indented(diff_text(item, self._root))  # all of it: nothing asked for is hidden
             call.seen = True
         for number, option in enumerate(options or (), 1):
             style = "green" if option.kind.startswith("allow") else "red"
@@ -354,9 +301,12 @@ class Screen:
         parts: list[RenderableType] = []
         if text := self._blocks.tail(OPEN_TEXT).strip():
             parts.append(self._styled(text) if len(text) < OPEN_TEXT else Text(f"…{text}"))
-        parts += [Spinner("dots", _line("", "", call), style="yellow") for call in tuple(self._calls.values())]
+        parts += [
+            Spinner("dots", title_line("", "", call.title, call.depth), style="yellow")
+            for call in tuple(self._calls.values())
+        ]
         if self._plan and not self._plan_shown:
-            parts += [Text(), *map(_step, self._plan)]
+            parts += [Text(), *map(plan_step, self._plan)]
         return Group(*parts)
 
     def _print(self, renderable: RenderableType, kind: str) -> None:
@@ -370,63 +320,9 @@ class Screen:
         # In a group a text keeps its own wrapping; on its own it would take the console's.
         self.console.print(renderable if self.plain else Group(renderable), soft_wrap=self.plain)
 
-
-def _line(icon: str, style: str, call: Shown) -> Text:
-    """A tool call on one line; what stands in backticks is code."""
-    line = Text("  " * call.depth, no_wrap=True, overflow="ellipsis")
-    if icon:
-        line.append(f"{icon} ", style=style)
-    for index, part in enumerate(re.split(r"`([^`]+)`", call.title.replace("\n", " "))):
-        if index % 2:
-            line.append("$ ", style="dim")
-        line.append(part, style="cyan" if index % 2 else "")
-    return line
-
-
-def _tail(output: str, *, style: str = "dim") -> Text:
-    lines = [line for line in output.strip().splitlines() if not line.startswith("```")]
-    hidden = len(lines) - OUTPUT_LINES
-    kept = [f"… {hidden} earlier lines", *lines[hidden:]] if hidden > 0 else lines
-    return Text("\n".join(kept), style=style, no_wrap=True, overflow="ellipsis")
-
-
-def _indented(text: Text, depth: int = 1) -> Text:
-    lines = text.split("\n", allow_blank=True)
-    return Text("\n", no_wrap=text.no_wrap, overflow=text.overflow).join(
-        Text("  " * depth).append(line) for line in lines
-    )
-
-
-def _step(entry: PlanEntry) -> Text:
-    icon, style = BOXES[entry.status]
-    return Text.assemble((f"{icon} ", style), (entry.content, "dim" if entry.status == "completed" else ""))
-
-
-def _describe(block: ContentBlock) -> str:
-    if isinstance(block, (ImageContentBlock, AudioContentBlock)):
-        return f"{block.mime_type}, {len(block.data) * 3 // 4} bytes"
-    if isinstance(block, ResourceContentBlock):
-        return f"{block.title or block.name}: {block.uri}"
-    if isinstance(block, EmbeddedResourceContentBlock):
-        return f"embedded: {block.resource.uri}"
-    return "content of an unknown kind"
-
-
-def _note(update: SessionUpdate) -> tuple[str, str]:
-    """The updates that are worth one line."""
-    if isinstance(update, CurrentModeUpdate):
-        return f"mode: {update.current_mode_id}", "magenta"
-    if isinstance(update, ConfigOptionUpdate):
-        values = ", ".join(f"{option.id} = {option.current_value}" for option in update.config_options)
-        return f"options: {values}", "magenta"
-    if isinstance(update, UsageUpdate):
-        cost = f" · {update.cost.amount:.6f} {update.cost.currency}" if update.cost is not None else ""
-        return f"usage: {update.used} of {update.size} tokens{cost}", "magenta"
-    if isinstance(update, SessionInfoUpdate):
-        return f"title: {update.title or '(none)'}", "magenta"
-    if isinstance(update, Notice):
-        style = {"warning": "yellow", "error": "red"}.get(update.severity, "cyan")
-        return f"{update.severity}: {update.title}. {update.description or ''}".strip(), style
-    if isinstance(update, CompactionUpdate):
-        return f"compaction: {update.status}", "magenta"
-    return f"{getattr(update, 'session_update', 'unknown')} update", "dim"
+    def _out_indented(self, text: Text, depth: int = 1) -> None:
+        if not self.plain:
+            self._out(Padding(text, (0, 0, 0, 2 * depth)))
+            return
+        for line in text.split("\n", allow_blank=True):
+            self._out(Text("  " * depth).append(line))

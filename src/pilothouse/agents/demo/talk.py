@@ -19,8 +19,6 @@ from .turn import Turn
 __all__ = ["big", "echo", "flood", "image", "markdown", "plan", "slow", "think"]
 
 MIB = 1024 * 1024
-BREATH = 64
-"""Chunks of a flood between two looks at what the client has sent; sending alone need never wait."""
 
 SAMPLE = """\
 # A heading
@@ -102,10 +100,7 @@ async def big(turn: Turn, args: str) -> None:
 
 async def flood(turn: Turn, args: str) -> None:
     count = number(args, default=1000, low=0, high=1_000_000)
-    for index in range(count):
-        await turn.say(f"{index}\n")
-        if index % BREATH == 0:
-            await asyncio.sleep(0)
+    await turn.pour(f"{index}\n" for index in range(count))
 
 
 async def slow(turn: Turn, args: str) -> None:
