@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The ACP library against the official SDK, in one run on one machine.
 
-    python bench/acp.py            everything
-    python bench/acp.py receive    one of: receive send roundtrip import accumulator memory
+    python bench/acp.py            everything; about four minutes, most of them the official accumulator's
+    python bench/acp.py receive    one of: receive send roundtrip import accumulator memory order
 
 Each line shows both sides and their ratio; each figure is the best of a few runs, because the machine is shared.
 Both sides run the same code: only the package differs, loaded by name in a process of its own.
@@ -39,7 +39,10 @@ FLOOD = 50_000
 
 
 def update_line(i: int) -> bytes:
-    update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": f"chunk number {i} of the answer"}}
+    update = {
+        "sessionUpdate": "agent_message_chunk",
+        "content": {"type": "text", "text": f"chunk number {i} of the answer"},
+    }
     message = {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "sess-1", "update": update}}
     return json.dumps(message, separators=(",", ":")).encode() + b"\n"
 
@@ -132,7 +135,9 @@ async def measure_order(acp: Any) -> float:
 async def measure_send(acp: Any) -> float:
     """An agent that sends updates to a program that reads and drops them."""
     code = "import os\nwhile os.read(0, 1 << 20): pass"
-    sink = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    sink = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
 
     class Nothing(acp.Agent):
         pass
@@ -144,8 +149,8 @@ async def measure_send(acp: Any) -> float:
         await connection.session_update("sess-1", acp.update_agent_message_text(f"chunk number {i} of the answer"))
     took = time.perf_counter() - started
     await connection.close()
-    sink.kill()
-    await sink.wait()
+    if sink.returncode is None:
+        sink.kill()
     return UPDATES / took
 
 
@@ -190,7 +195,10 @@ async def measure_accumulator(acp: Any) -> float:
 
 
 async def measure_memory(acp: Any) -> float:
-    """Megabytes that a flood adds while the consumer takes 1 ms each; stops after three seconds, when the peak is long past."""
+    """Megabytes that a flood adds while the consumer takes 1 ms each.
+
+    Watched for three seconds, in which all has arrived that will; handling the rest would take a minute.
+    """
     before = rss()
     client = Slow()
     process = await writer_child(FLOOD)
@@ -200,10 +208,9 @@ async def measure_memory(acp: Any) -> float:
     for _ in range(60):
         await asyncio.sleep(0.05)
         peak = max(peak, rss())
+    process.kill()
+    Path(process.bench_file).unlink()  # type: ignore[attr-defined]
     task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-    await asyncio.wait_for(connection.close(), 30)
-    await end(process)
     return (peak - before) / 1e6
 
 
@@ -217,7 +224,12 @@ def rss() -> int:
 def child(package: str, what: str) -> None:
     acp = importlib.import_module(PACKAGES[package])
     measure = globals()[f"measure_{what}"]
-    print(json.dumps(asyncio.run(measure(acp))))
+
+    async def run_and_leave() -> None:
+        print(json.dumps(await measure(acp)), flush=True)
+        os._exit(0)  # the figure is taken; tearing down fifty thousand tasks would only take time
+
+    asyncio.run(run_and_leave())
 
 
 # -- the table ----------------------------------------------------------------------------------------------------
@@ -229,7 +241,12 @@ def run(package: str, what: str, times: int, best: Any) -> float:
     for _ in range(times):
         env = {**os.environ, "PYTHONHASHSEED": "0"}
         done = subprocess.run(
-            [sys.executable, __file__, "--child", package, what], capture_output=True, text=True, env=env, check=False, timeout=400
+            [sys.executable, __file__, "--child", package, what],
+            capture_output=True,
+            text=True,
+            env=env,
+            check=False,
+            timeout=400,
         )
         if done.returncode:
             sys.exit(f"{package} {what} failed:\n{done.stderr[-2000:]}")
@@ -259,6 +276,7 @@ def main(argv: list[str]) -> int:
     short = []
     for what in chosen:
         label, unit, form, more_is_better = ROWS[what]
+        print(f"measuring {what} …", end="\r", file=sys.stderr, flush=True)
         if what == "import":
             ours, theirs = measure_import("pilothouse"), measure_import("official")
         else:
@@ -274,7 +292,8 @@ def main(argv: list[str]) -> int:
         mark = "" if target is None else f"≥ {target} ×" + (" ok" if ratio >= target else " SHORT")
         if mark.endswith("SHORT"):
             short.append(what)
-        print(f"{label + (', ' + unit if unit else ''):52}{form.format(ours):>14}{form.format(theirs):>14}{ratio:>9.1f}×   {mark}")
+        name = f"{label}, {unit}" if unit else label
+        print(f"{name:52}{form.format(ours):>14}{form.format(theirs):>14}{ratio:>9.1f}×   {mark}", flush=True)
     if short:
         print(f"short of the target: {', '.join(short)}")
     return 0

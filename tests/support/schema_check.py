@@ -88,7 +88,6 @@ def check_frames(side: Side, frames: Iterable[tuple[str, str]]) -> FrameChecker:
             checker.received(json.loads(text))
             continue
         assert "\n" not in text, f"a frame is one line: {text[:200]!r}"
-        assert "\n" not in text[:-1], f"a frame is one line: {text[:200]!r}"
         frame, shape = json.loads(text), re.sub(r"\d+", "0", text)
         if "id" in frame or shape not in alike:
             alike.add(shape)

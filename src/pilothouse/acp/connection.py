@@ -421,6 +421,10 @@ class Connection:
         except RequestError as exc:
             self._answer_aside(encode_error(request_id, exc))
             return
+        except Exception as exc:
+            logger.exception("dispatching %s failed", method)
+            self._answer_aside(encode_error(request_id, _internal_error(exc)))
+            return
         start = partial(self._serve, request_id, method, fn, kwargs, finish)
         lane = self._lanes.get(session or "")
         if lane is not None and lane.busy:
@@ -499,7 +503,7 @@ class Connection:
             frame = encode_error(request_id, RequestError.method_not_found(method))
         except Exception as exc:
             logger.exception("handler of %s failed", method)
-            frame = encode_error(request_id, RequestError.internal_error({"details": str(exc) or repr(exc)}))
+            frame = encode_error(request_id, _internal_error(exc))
         finally:
             # inside the task, because a callback would cost every request another turn of the loop
             if self._serving.get(request_id) is asyncio.current_task():
@@ -656,6 +660,10 @@ def _decoded(params: Raw | None) -> Any:
 def _session_of(params: Any) -> str | None:
     session = params.get("sessionId") if isinstance(params, dict) else getattr(params, "session_id", None)
     return session if isinstance(session, str) else None
+
+
+def _internal_error(exc: Exception) -> RequestError:
+    return RequestError.internal_error({"details": str(exc) or repr(exc)})
 
 
 def _describe(exc: Exception) -> str:

@@ -227,6 +227,12 @@ class PipeLink(_Writing):
             source.max_size = PIPE_SIZE  # type: ignore[union-attr]
 
     def start(self, on_lines: OnLines, on_end: OnEnd) -> None:
+        # What has arrived already waits for the loop's next turn, so that whoever starts the link can finish first.
+        asyncio.get_running_loop().call_soon(self._begin, on_lines, on_end)
+
+    def _begin(self, on_lines: OnLines, on_end: OnEnd) -> None:
+        if self._on_lines is not None:
+            return  # closed before it began
         self._on_lines, self._on_end = on_lines, on_end
         early, self._early = self._early, []
         for data in early:
