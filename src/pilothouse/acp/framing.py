@@ -44,12 +44,11 @@ class LineFramer:
         self._keep(first)
         tail = rest.pop()
         lines = self._take()
-        limit = self.limit
-        for line in rest:
-            if len(line) > limit:
-                lines.append(Oversize(len(line), line[:SAMPLE]))
-            elif line and not line.isspace():
-                lines.append(line)
+        # whole chunks of well-formed lines are the rule, so the exceptions are looked for all at once
+        if rest and (len(max(rest, key=len)) > self.limit or any(map(_is_blank, rest))):
+            lines += [self._checked(line) for line in rest if not _is_blank(line)]
+        else:
+            lines += rest
         if tail:
             self._keep(tail)
         return lines
@@ -57,6 +56,9 @@ class LineFramer:
     def finish(self) -> list[bytes | Oversize]:
         """What is left at the end of the stream."""
         return self._take()
+
+    def _checked(self, line: bytes) -> bytes | Oversize:
+        return line if len(line) <= self.limit else Oversize(len(line), line[:SAMPLE])
 
     def _keep(self, part: bytes) -> None:
         self._size += len(part)
@@ -74,9 +76,13 @@ class LineFramer:
             taken.append(Oversize(self._size, self._head))
         elif self._size:
             line = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-            if not line.isspace():
+            if not _is_blank(line):
                 taken.append(line)
         self._parts = []
         self._size = 0
         self._skipping = False
         return taken
+
+
+def _is_blank(line: bytes) -> bool:
+    return not line or line.isspace()

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from functools import cache, partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, get_args, get_origin
 
 import msgspec
@@ -54,6 +55,10 @@ class ModelMeta(StructMeta):
         struct_config = cls.__struct_config__
         if struct_config.tag_field is not None:
             setattr(cls, lenient._snake(struct_config.tag_field), struct_config.tag)
+        for field_name, key in zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True):
+            # Wire names read too, as they do in the SDK: `update.toolCallId`. (A `__getattr__` would slow every read.)
+            if key != field_name and key.isidentifier() and key not in namespace:
+                setattr(cls, key, property(attrgetter(field_name)))
         return cls
 
     @property
@@ -165,15 +170,6 @@ class Model(Struct, metaclass=ModelMeta, kw_only=True, omit_defaults=True, renam
         if name not in self.__struct_fields__:
             raise ValidationError(f"{type(self).__name__} has no field {name!r}", "")
         super().__setattr__(name, value)
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Wire names read too, as they do in the SDK: `update.toolCallId`."""
-            for field_name, key in zip(self.__struct_fields__, self.__struct_encode_fields__, strict=True):
-                if key == name:
-                    return getattr(self, field_name)
-            raise AttributeError(f"{type(self).__name__} has no field {name!r}")
 
     @property
     def root(self) -> Self:

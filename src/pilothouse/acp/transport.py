@@ -32,7 +32,9 @@ __all__ = [
     "memory_transport_pair",
 ]
 
-READ_SIZE = 256 * 1024
+READ_SIZE = 32 * 1024
+"""Taken from a stream at a time. Small enough that what is decoded has been handled and freed before the garbage
+collector looks at it, which more than pays for the extra reads."""
 PIPE_SIZE = 64 * 1024
 CLOSE_TIMEOUT = 1.0
 HIGH_WATER = 1024 * 1024
@@ -108,7 +110,9 @@ class PullLink:
         try:
             while lines := await self.read():
                 self._on_lines(lines)
-                if not self._open.is_set():
+                if self._open.is_set():
+                    await asyncio.sleep(0)  # a full buffer is read without waiting; what was received comes first
+                else:
                     await self._open.wait()
         except Exception as exc:
             self._on_end(exc)
