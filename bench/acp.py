@@ -65,9 +65,16 @@ class Recorder:
 
 
 class Slow(Recorder):
+    """A consumer that takes one update at a time and a millisecond for each, like one that writes to a disk."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = asyncio.Lock()
+
     async def session_update(self, session_id: str, update: Any, **kwargs: Any) -> None:
-        await asyncio.sleep(0.001)
-        self.texts.append(update.content.text)
+        async with self.lock:
+            await asyncio.sleep(0.001)
+            self.texts.append(update.content.text)
 
 
 class Uneven(Recorder):
@@ -178,6 +185,44 @@ async def measure_roundtrip(acp: Any) -> float:
         for i in range(CALLS):
             await connection.ext_method("echo", {"n": i})
         took = time.perf_counter() - started
+    return took / CALLS * 1e6
+
+
+BARE = """
+import asyncio, sys
+class Echo(asyncio.Protocol):
+    def data_received(self, data):
+        out.write(data)
+    def connection_lost(self, exc):
+        ended.set_result(None)
+async def main():
+    global out, ended
+    loop = asyncio.get_running_loop()
+    ended = loop.create_future()
+    out, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, sys.stdout)
+    await loop.connect_read_pipe(Echo, sys.stdin)
+    await ended
+asyncio.run(main())
+"""
+
+
+async def bare_roundtrip() -> float:
+    """What two asyncio programs need to pass the same bytes back and forth and do nothing with them: the floor."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", BARE, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    line = b'{"jsonrpc":"2.0","id":1000,"method":"_echo","params":{"n":1000}}\n'
+    started = 0.0
+    for i in range(CALLS + 50):
+        if i == 50:
+            started = time.perf_counter()
+        process.stdin.write(line)
+        await process.stdout.read(65536)
+    took = time.perf_counter() - started
+    process.kill()
+    await process.wait()
     return took / CALLS * 1e6
 
 
@@ -294,6 +339,9 @@ def main(argv: list[str]) -> int:
             short.append(what)
         name = f"{label}, {unit}" if unit else label
         print(f"{name:52}{form.format(ours):>14}{form.format(theirs):>14}{ratio:>9.1f}×   {mark}", flush=True)
+        if what == "roundtrip":
+            floor = min(asyncio.run(bare_roundtrip()) for _ in range(3))
+            print(f"{'  (the same bytes echoed by bare asyncio: the floor)':52}{floor:>14,.0f}")
     if short:
         print(f"short of the target: {', '.join(short)}")
     return 0

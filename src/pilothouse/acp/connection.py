@@ -11,14 +11,13 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
-from functools import cached_property, partial
-from typing import Any, Protocol, Self
+from functools import partial
+from typing import Any, Self
 
 import msgspec
 from msgspec import Raw, UnsetType
 
+from .dispatch import Dispatcher, FunctionDispatcher, JsonValue, MethodHandler, session_of
 from .errors import ConnectionClosed, RequestError, ValidationError
 from .framing import DEFAULT_LINE_LIMIT, Oversize
 from .jsonrpc import RequestId, encode_error, encode_result
@@ -26,6 +25,7 @@ from .lanes import Backlog, Call, Handler, Lane, Updates, handling
 from .methods import CANCEL_REQUEST
 from .peer import Malformed, Message, Peer, Response, Unmatched
 from .transport import Link, MessageLink, StreamLink, Transport
+from .watching import Diagnostic, StreamDirection, StreamEvent, StreamObserver
 
 __all__ = [
     "Connection",
@@ -40,9 +40,6 @@ __all__ = [
 
 logger = logging.getLogger("pilothouse.acp")
 
-JsonValue = Any
-MethodHandler = Callable[[str, JsonValue | None, bool], Awaitable[JsonValue | None]]
-
 DEFAULT_BACKLOG = 4 * 1024 * 1024
 """Bytes received and not yet handled before reading stops."""
 MESSAGE_OVERHEAD = 512
@@ -56,63 +53,6 @@ UPDATE_HEADS = (b'{"jsonrpc":"2.0","method":"session/update"', b'{"jsonrpc": "2.
 """Tell which lines are worth the decoder of updates; the usual beginnings cost less than a search."""
 LINGER = 1.0
 """How long requests under way may still finish after the peer has closed its end."""
-
-
-class StreamDirection(StrEnum):
-    INCOMING = "incoming"
-    OUTGOING = "outgoing"
-
-
-@dataclass(frozen=True)
-class StreamEvent:
-    """One message as it passed; `message` is decoded only when asked for."""
-
-    direction: StreamDirection
-    raw: bytes
-
-    @cached_property
-    def message(self) -> dict[str, Any]:
-        decoded: dict[str, Any] = msgspec.json.decode(self.raw)
-        return decoded
-
-
-StreamObserver = Callable[[StreamEvent], Awaitable[None] | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
-    """Something a peer did that had to be mended, skipped or refused; never fatal."""
-
-    kind: str
-    """malformed · repair · unmatched_response · unhandled_notification · handler_error · observer_error · stalled"""
-    message: str
-    method: str | None = None
-    excerpt: str = ""
-
-    def __str__(self) -> str:
-        where = f" in {self.method}" if self.method else ""
-        return f"{self.kind}{where}: {self.message}" + (f" | {self.excerpt}" if self.excerpt else "")
-
-
-class Dispatcher(Protocol):
-    """Turns received methods into handler calls."""
-
-    decode_update: Callable[[bytes], Any] | None
-    """Decodes a line that is a `session/update` and nothing else, raising for all others; None to not be asked."""
-
-    def updates(self) -> Updates:
-        """A new run of updates for the handler, to be filled with what `decode_update` answers."""
-        ...
-
-    def notification(self, method: str, params: Raw | None) -> tuple[str | None, Handler, dict[str, Any]] | None:
-        """The session a notification belongs to and how to handle it; None when nobody wants it."""
-        ...
-
-    def request(
-        self, method: str, params: Raw | None
-    ) -> tuple[str | None, Handler, dict[str, Any], Callable[[Any], Any]]:
-        """The same for a request, with what turns the handler's value into a result. Raises RequestError."""
-        ...
 
 
 class Pending:
@@ -224,7 +164,7 @@ class Connection:
 
     async def send_request(self, method: str, params: JsonValue | None = None) -> Any:
         """Call the peer and answer the result as plain values. Raises RequestError and ConnectionClosed."""
-        raw = await self.request(method, params, session=_session_of(params))
+        raw = await self.request(method, params, session=session_of(params))
         return None if raw is None else msgspec.json.decode(raw)
 
     async def request(self, method: str, params: Any = None, *, session: str | None = None) -> Raw | None:
@@ -343,11 +283,13 @@ class Connection:
         session = None
         weight = 0
         for line in lines:
-            try:
-                if not line.startswith(UPDATE_HEADS) and UPDATE not in line:  # type: ignore[union-attr]
-                    raise ValueError
-                notification = decode_update(line).params
-            except (msgspec.DecodeError, ValidationError, ValueError, TypeError, AttributeError, RecursionError):
+            notification = None
+            if line.startswith(UPDATE_HEADS) or UPDATE in line:
+                try:
+                    notification = decode_update(line).params
+                except (msgspec.DecodeError, ValidationError, ValueError, TypeError, RecursionError):
+                    pass  # not quite as it should be: the long way can tell what it is and mend it
+            if notification is None:
                 if run is not None:
                     self._close_run(run, weight)
                 run = session = None
@@ -624,32 +566,6 @@ class CancelParams(msgspec.Struct):
     requestId: int | str | None  # noqa: N815
 
 
-class FunctionDispatcher:
-    """Serves every method by one function of decoded values."""
-
-    decode_update: Callable[[bytes], Any] | None = None
-
-    def __init__(self, handler: MethodHandler) -> None:
-        self._handler = handler
-
-    def updates(self) -> Updates:
-        raise AssertionError("not asked for without decode_update")
-
-    def notification(self, method: str, params: Raw | None) -> tuple[str | None, Handler, dict[str, Any]]:
-        values = _decoded(params)
-        return _session_of(values), self._call, {"method": method, "params": values, "is_notification": True}
-
-    def request(
-        self, method: str, params: Raw | None
-    ) -> tuple[str | None, Handler, dict[str, Any], Callable[[Any], Any]]:
-        values = _decoded(params)
-        kwargs = {"method": method, "params": values, "is_notification": False}
-        return _session_of(values), self._call, kwargs, lambda value: value
-
-    async def _call(self, method: str, params: Any, is_notification: bool) -> Any:
-        return await self._handler(method, params, is_notification)
-
-
 def _as_link(writer: Any, reader: asyncio.StreamReader | None, line_limit: int) -> Link:
     if reader is not None:
         return StreamLink(reader, writer, limit=line_limit)
@@ -659,18 +575,6 @@ def _as_link(writer: Any, reader: asyncio.StreamReader | None, line_limit: int) 
         link: Link = writer
         return link
     raise TypeError(f"expected a StreamWriter with its StreamReader, a Transport or a Link, got {writer!r}")
-
-
-def _decoded(params: Raw | None) -> Any:
-    try:
-        return None if params is None else msgspec.json.decode(params)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
-        raise RequestError.invalid_params({"reason": str(exc)}) from None
-
-
-def _session_of(params: Any) -> str | None:
-    session = params.get("sessionId") if isinstance(params, dict) else getattr(params, "session_id", None)
-    return session if isinstance(session, str) else None
 
 
 def _internal_error(exc: Exception) -> RequestError:

@@ -22,6 +22,10 @@ class Oversize(NamedTuple):
     size: int
     head: bytes
 
+    def startswith(self, prefix: bytes | tuple[bytes, ...]) -> bool:
+        """It stands among lines and begins like none of them."""
+        return False
+
 
 class LineFramer:
     """Splits a byte stream at newlines. After the last chunk call `finish` for a line without its newline."""
