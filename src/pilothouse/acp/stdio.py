@@ -30,20 +30,11 @@ async def stdio_link(line_limit: int = DEFAULT_LINE_LIMIT) -> Link:
     """This process's stdin and stdout as a link: like `stdio_streams`, with less between pipe and connection."""
     loop = asyncio.get_running_loop()
     link = PipeLink(limit=line_limit)
-    # asyncio makes them non-blocking; a shell that shares the terminal would be left with that
-    descriptors = [stream.fileno() for stream in (sys.stdin, sys.stdout) if _is_watchable(stream)]
-    blocking = {fd: os.get_blocking(fd) for fd in descriptors}
-    link.on_close = partial(_restore_blocking, blocking)
+    blocking = _Blocking()
     source = await _read_stdin(loop, _Feed(link))
-    link.attach(await _write_stdout(loop), source)
+    link.attach(await _write_stdout(loop, blocking), source)
     sys.stdout = sys.stderr
     return link
-
-
-def _restore_blocking(blocking: dict[int, bool]) -> None:
-    for fd, value in blocking.items():
-        with contextlib.suppress(OSError):
-            os.set_blocking(fd, value)
 
 
 class _Feed(asyncio.Protocol):
@@ -69,10 +60,27 @@ async def stdio_streams(limit: int | None = None) -> tuple[asyncio.StreamReader,
     """
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=limit or READ_LIMIT)
+    blocking = _Blocking()
     await _read_stdin(loop, asyncio.StreamReaderProtocol(reader))
-    writer = await _write_stdout(loop)
+    writer = await _write_stdout(loop, blocking)
     sys.stdout = sys.stderr
     return reader, writer
+
+
+class _Blocking:
+    """Whether stdin and stdout block, as it was before asyncio changed it.
+
+    The mode belongs to the open file, not to this process: a shell on the same terminal would be left with it.
+    """
+
+    def __init__(self) -> None:
+        streams = [stream for stream in (sys.stdin, sys.stdout) if _is_watchable(stream)]
+        self._modes = {stream.fileno(): os.get_blocking(stream.fileno()) for stream in streams}
+
+    def restore(self) -> None:
+        for fd, mode in self._modes.items():
+            with contextlib.suppress(OSError):
+                os.set_blocking(fd, mode)
 
 
 async def _read_stdin(loop: asyncio.AbstractEventLoop, protocol: asyncio.Protocol) -> asyncio.ReadTransport | None:
@@ -83,11 +91,11 @@ async def _read_stdin(loop: asyncio.AbstractEventLoop, protocol: asyncio.Protoco
     return None
 
 
-async def _write_stdout(loop: asyncio.AbstractEventLoop) -> asyncio.StreamWriter:
+async def _write_stdout(loop: asyncio.AbstractEventLoop, blocking: _Blocking) -> asyncio.StreamWriter:
     if _is_watchable(sys.stdout):
-        transport, protocol = await loop.connect_write_pipe(lambda: _FlowControl(loop), sys.stdout)
+        transport, protocol = await loop.connect_write_pipe(lambda: _FlowControl(loop, blocking), sys.stdout)
         return asyncio.StreamWriter(transport, protocol, None, loop)
-    return asyncio.StreamWriter(_DirectTransport(), _FlowControl(loop), None, loop)
+    return asyncio.StreamWriter(_DirectTransport(), _FlowControl(loop, blocking), None, loop)
 
 
 def _is_watchable(stream: Any) -> bool:
@@ -107,12 +115,14 @@ def _feed_from_stdin(loop: asyncio.AbstractEventLoop, protocol: asyncio.Protocol
 class _FlowControl(asyncio.streams.FlowControlMixin):
     """What StreamWriter needs of a protocol: drain waiters and the end of the connection."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, blocking: _Blocking) -> None:
         super().__init__(loop=loop)
+        self._blocking = blocking
         self._closed: asyncio.Future[None] = loop.create_future()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        self._blocking.restore()
         if not self._closed.done():
             self._closed.set_result(None)
 

@@ -220,7 +220,6 @@ class PipeLink(_Writing):
         self._on_lines: OnLines | None = None
         self._on_end: OnEnd | None = None
         self._source: asyncio.ReadTransport | None = None
-        self.on_close: Callable[[], None] = lambda: None
 
     def attach(self, writer: asyncio.StreamWriter, source: asyncio.ReadTransport | None) -> None:
         """Say where to send to and which transport to pause."""
@@ -281,7 +280,6 @@ class PipeLink(_Writing):
         self._on_end = None
         self.resume()  # a paused pipe would never see its end
         await self._close_writer()
-        self.on_close()
 
 
 class MemoryLink:
