@@ -11,7 +11,6 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import Any, Self
 
 import msgspec
@@ -20,10 +19,11 @@ from msgspec import Raw, UnsetType
 from .dispatch import Dispatcher, FunctionDispatcher, JsonValue, MethodHandler, session_of
 from .errors import ConnectionClosed, RequestError, ValidationError
 from .framing import DEFAULT_LINE_LIMIT, Oversize
-from .jsonrpc import RequestId, encode_error, encode_result
+from .jsonrpc import RequestId
 from .lanes import Backlog, Call, Handler, Lane, Updates, handling
 from .methods import CANCEL_REQUEST
 from .peer import Malformed, Message, Peer, Response, Unmatched
+from .serving import Job, Serving, internal_error
 from .transport import Link, MessageLink, StreamLink, Transport
 from .watching import Diagnostic, StreamDirection, StreamEvent, StreamObserver
 
@@ -46,6 +46,10 @@ MESSAGE_OVERHEAD = 512
 """What a small message costs in memory besides its bytes, so that a flood of tiny ones is bounded too."""
 MAX_INFLIGHT = 4096
 """Requests of the peer that may be under way at once; more are refused, not queued."""
+MAX_UNSENT = 8 * 1024 * 1024
+"""Bytes of answers that a peer may leave unread before it is no longer read from."""
+STALL = 10.0
+"""Seconds after which a handler that others wait for is reported."""
 SENDS_IN_A_ROW = 64
 """Frames sent without a pause before the rest of the program gets its turn."""
 UPDATE = b'"session/update"'
@@ -79,6 +83,25 @@ class Pending:
             self.future.exception()  # a caller that is gone already must not cause a log entry
 
 
+class Answer:
+    """The answer to a call, to be given when the updates before it have been handled."""
+
+    __slots__ = ("pending", "response")
+
+    overtakes = False
+
+    def __init__(self, pending: Pending, response: Response[Pending]) -> None:
+        self.pending = pending
+        self.response = response
+
+    def act(self) -> bool:
+        self.pending.resolve(self.response)
+        return False
+
+    def abandon(self) -> None:
+        self.act()  # it has been received: that some updates will not be handled does not make it less of an answer
+
+
 class Connection:
     """A JSON-RPC 2.0 connection.
 
@@ -97,6 +120,7 @@ class Connection:
         receive_timeout: float | None = None,
         line_limit: int = DEFAULT_LINE_LIMIT,
         backlog_limit: int = DEFAULT_BACKLOG,
+        max_inflight: int = MAX_INFLIGHT,
         reply_to_malformed: bool = False,
         on_diagnostic: Callable[[Diagnostic], None] | None = None,
         describe_end: Callable[[], Awaitable[ConnectionClosed]] | None = None,
@@ -107,8 +131,7 @@ class Connection:
         self._peer: Peer[Pending] = Peer()
         self._backlog = Backlog(backlog_limit)
         self._lanes: dict[str, Lane] = {}
-        self._serving: dict[RequestId, asyncio.Task[None]] = {}
-        self._queued: dict[RequestId, None] = {}
+        self._serving = Serving(self._send, self._answer_aside, self._backlog, max_inflight)
         self._aside: set[asyncio.Future[Any]] = set()
         self._observers: list[StreamObserver] = list(observers or ())
         self._receive_timeout = receive_timeout
@@ -120,6 +143,8 @@ class Connection:
         self._ended = asyncio.Event()
         self._sent_in_a_row = 0
         self._silence: asyncio.TimerHandle | None = None
+        self._stall: asyncio.TimerHandle | None = None
+        self._unread_answers = False
         self._started = False
         if listening:
             self._start()
@@ -176,14 +201,12 @@ class Connection:
         self._raise_if_closed()
         notification = handling.get()
         lane = None if notification is None else self._lanes.get(notification.session_id)
-        if lane is not None and not lane.is_handling(notification):
+        if lane is not None and lane.current is not notification:
             lane = None  # made by a task that its handler left behind, or on another connection
         pending = Pending(asyncio.get_running_loop().create_future(), session, lane)
         request_id, frame = self._peer.request(method, params, pending)
         if lane is not None:
-            lane.nested += 1
-            self._backlog.nested += 1
-            self._backlog.release()
+            lane.enter_nested()
         try:
             await self._send(frame)
             return await pending.future
@@ -198,8 +221,7 @@ class Connection:
         finally:
             self._peer.abandon(request_id)
             if lane is not None:
-                lane.nested -= 1
-                self._backlog.nested -= 1
+                lane.leave_nested()
 
     async def send_notification(self, method: str, params: JsonValue | None = None) -> None:
         """Tell the peer something; returns when it has been handed to the operating system or its buffer.
@@ -235,11 +257,7 @@ class Connection:
 
     def _raise_if_closed(self) -> None:
         if self._end is not None:
-            raise ConnectionClosed(
-                str(self._end.args[0]).partition(": ")[0],
-                exit_code=self._end.exit_code,
-                stderr_tail=self._end.stderr_tail,
-            )
+            raise ConnectionClosed(self._end.reason, exit_code=self._end.exit_code, stderr_tail=self._end.stderr_tail)
 
     # -- receiving --
 
@@ -254,6 +272,11 @@ class Connection:
         if self._backlog.full:
             self._backlog.waiting = True
             self._link.pause()
+            self._watch_stall()
+        elif self._unread_answers and self._link.unsent > MAX_UNSENT:
+            # a peer that sends and does not read what it is told for it: it has to read before it is read from
+            self._link.pause()
+            self._spawn_aside(self._resume_when_drained())
         if self._silence is not None:
             self._watch_silence()
 
@@ -271,7 +294,32 @@ class Connection:
             self._silence = asyncio.get_running_loop().call_later(self._receive_timeout, self._silent)
 
     def _silent(self) -> None:
+        if self._backlog.waiting:
+            self._watch_silence()  # it is this side that does not listen
+            return
         self._finish(ConnectionClosed(f"Connection closed: nothing received for {self._receive_timeout} s"))
+
+    async def _resume_when_drained(self) -> None:
+        self._unread_answers = False
+        try:
+            await self._link.drain()
+        except ConnectionClosed as exc:
+            self._finish(exc)
+        self._link.resume()
+
+    def _watch_stall(self) -> None:
+        """Something waits for a handler; say so when it takes suspiciously long."""
+        if self._stall is None:
+            busy = {key: lane.current for key, lane in self._lanes.items() if lane.current is not None}
+            self._stall = asyncio.get_running_loop().call_later(STALL, self._stalled, busy)
+
+    def _stalled(self, busy: dict[str, Any]) -> None:
+        self._stall = None
+        for key, notification in busy.items():
+            lane = self._lanes.get(key)
+            if lane is not None and lane.current is notification and not lane.nested:
+                text = f"a handler of session {key!r} has not returned for {STALL:g} s, and others wait for it"
+                self._diagnose("stalled", text)
 
     def _handle_all(self, lines: Sequence[bytes | Oversize]) -> None:
         decode_update = self._decode_update
@@ -328,7 +376,7 @@ class Connection:
             if isinstance(incoming.id, UnsetType):
                 self._notified(incoming, len(line))
             else:
-                self._requested(incoming, incoming.id)
+                self._requested(incoming, incoming.id, len(line))
         elif isinstance(incoming, Malformed):
             self._diagnose("malformed", incoming.reason, excerpt=incoming.excerpt)
             if self._reply_to_malformed and incoming.reply is not None:
@@ -361,38 +409,34 @@ class Connection:
         self._backlog.size += weight
         self._lane(session or "").put(Call(session or "", fn, kwargs, weight))
 
-    def _requested(self, message: Message, request_id: RequestId) -> None:
+    def _requested(self, message: Message, request_id: RequestId, size: int) -> None:
         method = message.method
         assert isinstance(method, str)
         params = None if isinstance(message.params, UnsetType) else message.params
-        if len(self._serving) >= MAX_INFLIGHT:
-            error = RequestError.internal_error({"details": f"more than {MAX_INFLIGHT} requests are under way"})
-            self._answer_aside(encode_error(request_id, error))
+        error = self._serving.refusal(request_id)
+        if error is None:
+            try:
+                session, fn, kwargs, finish = self._dispatcher.request(method, params)
+            except RequestError as exc:
+                error = exc
+            except Exception as exc:
+                logger.exception("dispatching %s failed", method)
+                error = internal_error(exc)
+        if error is not None:
+            self._serving.refuse(request_id, error)
             return
-        try:
-            session, fn, kwargs, finish = self._dispatcher.request(method, params)
-        except RequestError as exc:
-            self._answer_aside(encode_error(request_id, exc))
-            return
-        except Exception as exc:
-            logger.exception("dispatching %s failed", method)
-            self._answer_aside(encode_error(request_id, _internal_error(exc)))
-            return
-        start = partial(self._serve, request_id, method, fn, kwargs, finish)
-        lane = self._lanes.get(session or "")
-        if lane is not None and lane.busy:
-            self._queued[request_id] = None
-            lane.put(partial(self._start_queued, request_id, start))
-        else:
-            start()
+        job = Job(self._serving, request_id, method, fn, kwargs, finish, size + MESSAGE_OVERHEAD)
+        self._serving.take(job, self._lanes.get(session or ""))
 
     def _answered(self, response: Response[Pending]) -> None:
         pending = response.token
-        if pending.session is not None:
+        if pending.session is not None and pending.lane is None:
             lane = self._lanes.get(pending.session)
-            if lane is not None and lane.task is not None and lane is not pending.lane:
-                lane.put(partial(pending.resolve, response))
+            if lane is not None and lane.task is not None:
+                lane.put(Answer(pending, response))
+                self._watch_stall()
                 return
+        # also a call made by a handler: held back for another session's handler, the two could wait for each other
         pending.resolve(response)
 
     def _unmatched(self, incoming: Unmatched) -> None:
@@ -410,62 +454,10 @@ class Connection:
         if self._lanes.get(lane.key) is lane:
             del self._lanes[lane.key]
 
-    def _handler_failed(self, fn: Handler, exc: Exception) -> None:
+    def _handler_failed(self, fn: Handler, exc: BaseException) -> None:
         name = getattr(fn, "__qualname__", repr(fn))
         logger.error("notification handler %s failed", name, exc_info=exc)
         self._diagnose("handler_error", f"{name}: {exc!r}")
-
-    # -- serving requests --
-
-    def _serve(
-        self,
-        request_id: RequestId,
-        method: str,
-        fn: Handler,
-        kwargs: dict[str, Any],
-        finish: Callable[[Any], Any],
-    ) -> bool:
-        # named by the loop: a name of our own would cost more than the rest of this line
-        work = self._run_request(request_id, method, fn, kwargs, finish)
-        self._serving[request_id] = asyncio.get_running_loop().create_task(work)
-        return True
-
-    def _start_queued(self, request_id: RequestId, start: Callable[[], bool]) -> bool:
-        if request_id not in self._queued:
-            return False  # cancelled, and answered, while it was waiting
-        del self._queued[request_id]
-        return start()
-
-    async def _run_request(
-        self,
-        request_id: RequestId,
-        method: str,
-        fn: Handler,
-        kwargs: dict[str, Any],
-        finish: Callable[[Any], Any],
-    ) -> None:
-        try:
-            frame = encode_result(request_id, finish(await fn(**kwargs)))
-        except asyncio.CancelledError:
-            if self._end is not None or self._closing is not None:
-                raise
-            frame = encode_error(request_id, RequestError.request_cancelled())
-        except RequestError as exc:
-            frame = encode_error(request_id, exc)
-        except NotImplementedError:
-            frame = encode_error(request_id, RequestError.method_not_found(method))
-        except Exception as exc:
-            logger.exception("handler of %s failed", method)
-            frame = encode_error(request_id, _internal_error(exc))
-        finally:
-            # inside the task, because a callback would cost every request another turn of the loop
-            if self._serving.get(request_id) is asyncio.current_task():
-                del self._serving[request_id]
-        if self._closing is None:
-            try:
-                await self._send(frame)
-            except ConnectionClosed:
-                pass  # nobody is left to hear the answer; whoever waits on the connection has been told
 
     def _cancel_requested(self, params: Raw | None) -> None:
         try:
@@ -473,15 +465,11 @@ class Connection:
         except (msgspec.DecodeError, UnicodeDecodeError) as exc:
             self._diagnose("malformed", str(exc), CANCEL_REQUEST, _excerpt(params))
             return
-        if request_id in self._queued:
-            del self._queued[request_id]
-            self._answer_aside(encode_error(request_id, RequestError.request_cancelled()))
-        elif (task := self._serving.get(request_id)) is not None:
-            # in the loop's next turn: a task cancelled before its first step would never get to answer
-            asyncio.get_running_loop().call_soon(task.cancel)
+        self._serving.cancel(request_id)
 
     def _answer_aside(self, frame: bytes) -> None:
         """Answer from the reader, which must not wait for the peer to read."""
+        self._unread_answers = True
         try:
             self._write(frame)
         except ConnectionClosed as exc:
@@ -509,7 +497,7 @@ class Connection:
     def _done_aside(self, task: asyncio.Future[Any]) -> None:
         self._aside.discard(task)
         if not task.cancelled() and (exc := task.exception()) is not None:
-            logger.error("observer failed", exc_info=exc)
+            logger.error("an observer failed", exc_info=exc)
             self._diagnose("observer_error", repr(exc))
 
     def _diagnose(self, kind: str, message: str, method: str | None = None, excerpt: str = "") -> None:
@@ -530,7 +518,9 @@ class Connection:
         if self._end is not None:
             return
         if self._describe_end is not None:
-            end = await self._describe_end()
+            known = await self._describe_end()
+            reason = known.reason if end is None else end.reason
+            end = ConnectionClosed(reason, exit_code=known.exit_code, stderr_tail=known.stderr_tail)
         self._finish(end or ConnectionClosed())
 
     def _finish(self, end: ConnectionClosed) -> None:
@@ -538,22 +528,27 @@ class Connection:
             self._end = end
         for pending in self._peer.close():
             pending.fail(self._end)
-        if self._silence is not None:
-            self._silence.cancel()
+        for timer in (self._silence, self._stall):
+            if timer is not None:
+                timer.cancel()
         self._ended.set()
 
     async def _linger(self) -> None:
         """The peer has closed its end; let what it asked for before that finish, but not for long."""
-        work = [*self._serving.values(), *(lane.task for lane in self._lanes.values() if lane.task is not None)]
-        current = asyncio.current_task()
-        work = [task for task in work if task is not current]
+        work = self._serving.tasks | {lane.task for lane in self._lanes.values() if lane.task is not None}
+        work.discard(asyncio.current_task())
         if work:
             await asyncio.wait(work, timeout=LINGER)
 
     async def _close(self, caller: asyncio.Task[Any] | None) -> None:
+        self._serving.close()
         self._finish(ConnectionClosed())
-        tasks = {*self._serving.values(), *(lane.task for lane in self._lanes.values() if lane.task), *self._aside}
+        lanes = list(self._lanes.values())
+        tasks: set[asyncio.Future[Any]] = {*self._serving.tasks, *self._aside}
+        tasks |= {lane.task for lane in lanes if lane.task is not None}
         tasks.discard(caller)
+        for lane in lanes:
+            lane.stop(spare=caller)
         for task in tasks:
             task.cancel()
         await self._link.close()
@@ -563,7 +558,7 @@ class Connection:
 
 
 class CancelParams(msgspec.Struct):
-    requestId: int | str | None  # noqa: N815
+    requestId: int | float | str | None  # noqa: N815
 
 
 def _as_link(writer: Any, reader: asyncio.StreamReader | None, line_limit: int) -> Link:
@@ -577,10 +572,6 @@ def _as_link(writer: Any, reader: asyncio.StreamReader | None, line_limit: int) 
     raise TypeError(f"expected a StreamWriter with its StreamReader, a Transport or a Link, got {writer!r}")
 
 
-def _internal_error(exc: Exception) -> RequestError:
-    return RequestError.internal_error({"details": str(exc) or repr(exc)})
-
-
 def _describe(exc: Exception) -> str:
     return f"{exc} {exc.data}" if isinstance(exc, RequestError) and exc.data else str(exc)
 
@@ -590,4 +581,5 @@ def _excerpt(params: Raw | None) -> str:
 
 
 def _log_diagnostic(diagnostic: Diagnostic) -> None:
-    logger.warning("%s", diagnostic)
+    if diagnostic.kind not in ("handler_error", "observer_error"):  # logged with their traceback already
+        logger.warning("%s", diagnostic)

@@ -87,6 +87,7 @@ class ConnectionClosed(ProtocolError, ConnectionError):
         if stderr_tail:
             text = f"{text}\n--- stderr ---\n{stderr_tail.rstrip()}"
         super().__init__(text)
+        self.reason = message
         self.exit_code = exit_code
         self.stderr_tail = stderr_tail
 

@@ -26,7 +26,7 @@ __all__ = [
     "error_from_wire",
 ]
 
-RequestId = int | str | None
+RequestId = int | float | str | None
 
 
 class Message(Struct, gc=False):
@@ -75,9 +75,14 @@ def encode_result(request_id: RequestId, result: Any) -> bytes:
 def encode_error(request_id: RequestId, error: RequestError) -> bytes:
     try:
         body = encode(error.to_error_obj())
-    except (TypeError, ValueError, NotImplementedError):
-        body = encode({"code": error.code, "message": str(error), "data": repr(error.data)})
+    except (TypeError, ValueError, RecursionError):
+        # not JSON, or text with lone surrogates, as file names may have: said as well as it can be
+        body = encode({"code": error.code, "message": _printable(str(error)), "data": _printable(repr(error.data))})
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (encode(request_id), body)
+
+
+def _printable(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()
 
 
 def error_from_wire(raw: Raw) -> RequestError:

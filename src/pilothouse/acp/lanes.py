@@ -4,8 +4,9 @@ Updates of a session are handled one at a time in the order they were received. 
 answer to a prompt, a permission request about a tool call just announced) queues in the same lane. Lanes of
 different sessions do not wait for each other, and a lane exists only while it has work.
 
-Two things must never wait behind a handler, or both sides would wait for ever: the answer to a call that this very
-handler made, and requests of the peer that arrive meanwhile. `nested` counts such calls.
+Two things must never wait behind a handler that itself waits for the peer, or both sides would wait for ever: the
+answer to its call, and requests of the peer. So while a handler has a call open (`nested`), requests are started at
+once, those included that were queued before it made the call.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Protocol
 
-__all__ = ["Backlog", "Call", "Lane", "Updates", "handling"]
+__all__ = ["Action", "Backlog", "Call", "Lane", "Updates", "handling"]
 
 Handler = Callable[..., Awaitable[Any]]
 
@@ -51,6 +52,21 @@ class Updates:
         self.weight = 0
 
 
+class Action(Protocol):
+    """Something to be done when everything before it has been handled."""
+
+    overtakes: bool
+    """Whether it may go first while a handler waits for the peer."""
+
+    def act(self) -> bool:
+        """Do it; true when that has started a task, which then gets to take its first step."""
+        ...
+
+    def abandon(self) -> None:
+        """The lane ends before its turn."""
+        ...
+
+
 class Backlog:
     """Counts what is received and not yet handled, in bytes.
 
@@ -83,21 +99,22 @@ class Backlog:
 class Lane:
     """The queue of one session and the task that works it off."""
 
-    __slots__ = ("_backlog", "_current", "_failed", "_items", "_on_empty", "key", "nested", "task")
+    __slots__ = ("_backlog", "_current", "_failed", "_items", "_on_empty", "_run_now", "key", "nested", "task")
 
     def __init__(
         self,
         key: str,
         backlog: Backlog,
-        failed: Callable[[Handler, Exception], None],
+        failed: Callable[[Handler, BaseException], None],
         on_empty: Callable[[Lane], None],
     ) -> None:
         self.key = key
         self.nested = 0
         self.task: asyncio.Task[None] | None = None
-        self._items: deque[Call | Updates | Callable[[], Any]] = deque()
+        self._items: deque[Call | Updates | Action] = deque()
         self._backlog = backlog
         self._current: Any = None
+        self._run_now: Updates | None = None
         self._failed = failed
         self._on_empty = on_empty
 
@@ -106,53 +123,97 @@ class Lane:
         """Whether something is being handled that later arrivals have to wait for."""
         return self.task is not None and not self.nested
 
-    def put(self, item: Call | Updates | Callable[[], Any]) -> None:
-        """Queue notifications, or an action to be done when everything before it has been handled.
+    @property
+    def current(self) -> Any:
+        """What is being handled right now."""
+        return self._current
 
-        An action that answers true has started a task, which gets to take its first step.
-        """
+    def put(self, item: Call | Updates | Action) -> None:
+        """Queue notifications, or an action."""
         self._items.append(item)
         if self.task is None:
             self.task = asyncio.get_running_loop().create_task(self._run(), name=f"acp lane {self.key}")
 
-    def is_handling(self, notification: Any) -> bool:
-        return notification is not None and notification is self._current
+    def enter_nested(self) -> None:
+        """A handler of this lane has made a call."""
+        self.nested += 1
+        self._backlog.nested += 1
+        self._backlog.release()
+        if self.nested == 1:
+            waiting, self._items = self._items, deque()
+            for item in waiting:
+                if isinstance(item, (Call, Updates)) or not item.overtakes:
+                    self._items.append(item)
+                else:
+                    item.act()
+
+    def leave_nested(self) -> None:
+        self.nested -= 1
+        self._backlog.nested -= 1
+
+    def stop(self, spare: asyncio.Task[Any] | None) -> None:
+        """Handle nothing more; what is being handled is cancelled, unless its task is to be spared."""
+        self._drop_all()
+        if self.task is not None and self.task is not spare:
+            self.task.cancel()
 
     async def _run(self) -> None:
-        items = self._items
         try:
-            while items:
-                item = items.popleft()
+            while self._items:
+                item = self._items.popleft()
                 if isinstance(item, Updates):
                     await self._run_updates(item)
                 elif isinstance(item, Call):
-                    self._current = item
-                    handling.set(item)
-                    try:
-                        await item.fn(**item.kwargs)
-                    except Exception as exc:
-                        self._failed(item.fn, exc)
-                    self._current = None
-                    self._backlog.shrink(item.weight)
-                elif item():
+                    await self._run_call(item)
+                elif item.act():
                     await asyncio.sleep(0)
         finally:
             self._current = None
             self.task = None
+            self._drop_all()
             self._on_empty(self)
 
+    async def _run_call(self, call: Call) -> None:
+        self._current = call
+        handling.set(call)
+        try:
+            await call.fn(**call.kwargs)
+        except (Exception, asyncio.CancelledError) as exc:
+            self._handler_failed(call.fn, exc)
+        finally:
+            self._current = None
+            self._backlog.shrink(call.weight)
+
     async def _run_updates(self, run: Updates) -> None:
+        self._run_now = run
         fn = run.fn
         set_handling = handling.set
-        for notification in run.notifications:
-            self._current = notification
-            set_handling(notification)
-            try:
-                if notification.field_meta is None:
-                    await fn(session_id=notification.session_id, update=notification.update)
-                else:
-                    await fn(**run.meta_arguments(notification))
-            except Exception as exc:
-                self._failed(fn, exc)
-        self._current = None
-        self._backlog.shrink(run.weight)
+        try:
+            for notification in run.notifications:
+                self._current = notification
+                set_handling(notification)
+                try:
+                    if notification.field_meta is None:
+                        await fn(session_id=notification.session_id, update=notification.update)
+                    else:
+                        await fn(**run.meta_arguments(notification))
+                except (Exception, asyncio.CancelledError) as exc:
+                    self._handler_failed(fn, exc)
+        finally:
+            self._current = self._run_now = None
+            self._backlog.shrink(run.weight)
+
+    def _handler_failed(self, fn: Handler, exc: BaseException) -> None:
+        if isinstance(exc, asyncio.CancelledError) and self.task is not None and self.task.cancelling():
+            raise exc  # this lane is being ended, not something that its handler awaited
+        self._failed(fn, exc)
+
+    def _drop_all(self) -> None:
+        if self._run_now is not None:
+            self._run_now.notifications.clear()
+        items, self._items = self._items, deque()
+        for item in items:
+            if isinstance(item, (Call, Updates)):
+                self._backlog.shrink(item.weight)
+            else:
+                item.abandon()

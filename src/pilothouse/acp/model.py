@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from functools import cache, partial
+from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, get_args, get_origin
 
@@ -72,11 +73,13 @@ class ModelMeta(StructMeta):
 
     if not TYPE_CHECKING:  # a checker sees the plain dataclass-like constructor
 
-        def __call__(cls, **kwargs: Any) -> Any:
+        def __call__(cls, *root: Any, **kwargs: Any) -> Any:
             checks = _checks(cls)
-            if "root" in kwargs and "root" not in checks:
+            if root or ("root" in kwargs and "root" not in checks):
                 # the SDK wraps some types in a root model; ours are the type itself
-                return lenient.strict(cls, kwargs["root"], f"{cls.__name__}.root")
+                if len(root) + len(kwargs) > 1:
+                    raise TypeError(f"{cls.__name__} takes its fields as keyword arguments")
+                return lenient.strict(cls, root[0] if root else kwargs["root"], cls.__name__)
             values: dict[str, Any] = {}
             for name, value in kwargs.items():
                 check = checks.get(name) or _foreign(cls, name)
@@ -110,17 +113,24 @@ class Model(Struct, metaclass=ModelMeta, kw_only=True, omit_defaults=True, renam
     # -- the verbs that users of pydantic models know --
 
     @classmethod
-    def model_validate(cls, obj: Any) -> Self:
-        """Read a dict by the schema's lenient rules. Raises ValidationError naming the field."""
+    def model_validate(cls, obj: Any, **_: Any) -> Self:
+        """Read a dict by the schema's lenient rules. Raises ValidationError naming the field.
+
+        What a connection would keep although it does not know it, an unknown variant or word, is an error here.
+        """
         if isinstance(obj, cls):
             return obj
         wire = lenient._alias(cls, obj)
-        value: Self = lenient.repair(cls, wire, "$")[0]
+        value: Self
+        value, repairs = lenient.repair(cls, wire, "$")
+        for item in repairs:
+            if item.action == "kept":
+                raise ValidationError(item.reason, item.path)
         _remember(value, wire)
         return value
 
     @classmethod
-    def model_validate_json(cls, data: str | bytes | bytearray) -> Self:
+    def model_validate_json(cls, data: str | bytes | bytearray, **_: Any) -> Self:
         try:
             wire = msgspec.json.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError) as exc:
@@ -130,6 +140,9 @@ class Model(Struct, metaclass=ModelMeta, kw_only=True, omit_defaults=True, renam
     @classmethod
     def model_construct(cls, **values: Any) -> Self:
         """Build an instance from trusted values without checking them."""
+        tag_field = cls.__struct_config__.tag_field
+        if tag_field is not None:
+            values.pop(lenient._snake(tag_field), None)
         instance: Self = StructMeta.__call__(cls, **values)
         return instance
 
@@ -165,6 +178,19 @@ class Model(Struct, metaclass=ModelMeta, kw_only=True, omit_defaults=True, renam
         for name, value in (update or {}).items():
             setattr(copy, name, value)
         return copy
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        """Name and value of each field, for `dict(model)`."""
+        return ((name, getattr(self, name)) for name in self.__struct_fields__)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Lets models be fields of pydantic models, as the SDK's are. Called by pydantic, so it is there to import."""
+        core_schema = import_module("pydantic_core").core_schema
+        serialize = core_schema.plain_serializer_function_ser_schema(
+            lambda model: model.model_dump(mode="json", by_alias=True, exclude_none=True)
+        )
+        return core_schema.no_info_plain_validator_function(cls.model_validate, serialization=serialize)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self.__struct_fields__:

@@ -121,19 +121,23 @@ class Peer(Generic[T]):
 
     def _response(self, message: Message) -> Response[T] | Unmatched:
         key = self._key(message.id)
-        error = None if isinstance(message.error, UnsetType) else error_from_wire(message.error)
+        has_result = not isinstance(message.result, UnsetType)
+        error = None
+        if not isinstance(message.error, UnsetType) and not (has_result and bytes(message.error) == b"null"):
+            error = error_from_wire(message.error)  # some peers send `"result": null` beside it, others the reverse
         if key not in self._open:
             late = key in self._abandoned
             self._abandoned.pop(key, None)
             return Unmatched(message.id, late, error)
         token = self._open.pop(key)
-        # an explicit result wins: some peers send `"error": null` beside it
-        if not isinstance(message.result, UnsetType):
-            return Response(token, message.result, None)
-        return Response(token, None, error)
+        if error is not None or isinstance(message.result, UnsetType):
+            return Response(token, None, error)
+        return Response(token, message.result, None)
 
     def _key(self, request_id: Any) -> RequestId:
-        """Some peers echo a numeric id as a string."""
+        """Some peers echo a numeric id as a string, or as a number with a point."""
+        if isinstance(request_id, float) and request_id.is_integer():
+            return int(request_id)
         if (
             isinstance(request_id, str)
             and request_id not in self._open

@@ -11,6 +11,7 @@ import asyncio
 import asyncio.subprocess as aio_subprocess
 import contextlib
 import os
+import secrets
 import shutil
 import signal
 import sys
@@ -22,12 +23,17 @@ from typing import cast
 from .errors import ConnectionClosed, SpawnError
 from .transport import PipeLink
 
-__all__ = ["CommandNotFound", "StderrTail", "default_environment", "spawn", "spawn_stdio_transport", "stop"]
+__all__ = ["CommandNotFound", "StderrTail", "default_environment", "kill", "spawn", "spawn_stdio_transport", "stop"]
 
 STDERR_TAIL = 64 * 1024
 STDERR_FOR_READER = 1024 * 1024
 EXIT_WAIT = 1.0
+EXIT_SILENCE = 0.2
+MARK = "PILOTHOUSE_CHILD"
+"""Names a variable that marks all descendants of one child, so that those which left its tree can be found."""
 SHUTDOWN_TIMEOUT = 2.0
+LEFT_BEHIND = 0.2
+"""Seconds that what a child left behind gets after it has been told to end."""
 READ_LIMIT = 256 * 1024
 POSIX = os.name == "posix"
 
@@ -47,7 +53,6 @@ class StderrTail:
         self._tail = bytearray()
         self._source = process.stderr
         self.reader = asyncio.StreamReader()
-        self._unread = 0
         if self._source is not None:
             process.stderr = self.reader
         self.task = asyncio.get_running_loop().create_task(self._run(), name="acp stderr")
@@ -92,7 +97,8 @@ async def spawn(
 
     With `link` the child's output goes there instead of to `process.stdout`.
     """
-    environment = {**(default_environment() if inherit_env else {}), **(env or {})}
+    mark = f"{os.getpid()}-{secrets.token_hex(8)}"
+    environment = {**(default_environment() if inherit_env else {}), **(env or {}), MARK: mark}
     _check_directory(command, cwd)
     options: dict[str, object] = (
         {"start_new_session": True} if POSIX else {"creationflags": 0x00000200}  # CREATE_NEW_PROCESS_GROUP
@@ -117,7 +123,7 @@ async def spawn(
         raise CommandNotFound(f"cannot start {command!r}: {exc.strerror} (PATH={path})") from exc
     except (OSError, ValueError) as exc:
         raise SpawnError(f"cannot start {command!r}: {exc}") from exc
-    process = ChildProcess(transport, protocol, loop)
+    process = ChildProcess(transport, protocol, loop, mark)
     if link is not None:
         assert process.stdin is not None
         link.attach(process.stdin, cast("asyncio.ReadTransport | None", transport.get_pipe_transport(1)))
@@ -132,9 +138,11 @@ class ChildProcess(aio_subprocess.Process):
         transport: asyncio.SubprocessTransport,
         protocol: aio_subprocess.SubprocessStreamProtocol,
         loop: asyncio.AbstractEventLoop,
+        mark: str,
     ) -> None:
         super().__init__(transport, protocol, loop)
         self.give_up = transport.close
+        self.mark = mark
 
 
 class _ChildProtocol(aio_subprocess.SubprocessStreamProtocol):
@@ -154,6 +162,21 @@ class _ChildProtocol(aio_subprocess.SubprocessStreamProtocol):
         if fd == 1 and self._link is not None:
             self._link.eof_received()
         super().pipe_connection_lost(fd, exc)
+
+    def process_exited(self) -> None:
+        super().process_exited()
+        if self._link is not None:
+            self._end_when_silent(self._link, -1)
+
+    def _end_when_silent(self, link: PipeLink, received: int) -> None:
+        """A child that is gone says nothing more, even if a child of its own keeps the pipe open.
+
+        What it had written is read first, however long that takes.
+        """
+        if link.received != received or link.is_paused:
+            asyncio.get_running_loop().call_later(EXIT_SILENCE, self._end_when_silent, link, link.received)
+        else:
+            link.eof_received()
 
 
 def _check_directory(command: str, cwd: str | Path | None) -> None:
@@ -175,32 +198,43 @@ async def describe_end(process: aio_subprocess.Process, tail: StderrTail | None)
 
 
 async def stop(process: aio_subprocess.Process, *, timeout: float = SHUTDOWN_TIMEOUT) -> int:
-    """End a child and its whole tree. Returns its exit code; always ends."""
-    family = _descendants(process.pid) if process.returncode is None else set()
-    if process.stdin is not None:
-        # closing flushes; a child that does not read would hold that up, so it is not waited for
-        with contextlib.suppress(OSError, RuntimeError):
-            process.stdin.close()
+    """End a child and its whole tree: close its stdin, terminate, kill. Returns its exit code; always ends."""
+    family = _family(process)
     try:
-        await asyncio.wait_for(process.wait(), timeout)
-    except TimeoutError:
-        family |= _descendants(process.pid)
-        _signal_tree(process, family, terminate=True)
+        if process.stdin is not None:
+            # closing flushes; a child that does not read would hold that up, so it is not waited for
+            with contextlib.suppress(OSError, RuntimeError):
+                process.stdin.close()
+        grace = timeout
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(process.wait(), timeout)
-    # The child has had its time; what it left behind gets a moment to go by itself.
-    _signal_tree(process, family, terminate=True)
-    for _ in range(20):
-        if process.returncode is not None and not _tree_alive(process, family):
-            break
-        await asyncio.sleep(0.01 if process.returncode is not None else timeout / 20)
-    _signal_tree(process, family, terminate=False)
+            grace = min(timeout, LEFT_BEHIND)
+        family |= _family(process)
+        if process.returncode is None or _is_alive(process, family):
+            _signal_tree(process, family, terminate=True)
+            await _wait_gone(process, family, grace)
+    finally:
+        # also when this is cancelled: whatever happens here, nothing of the child stays
+        _signal_tree(process, family | _family(process), terminate=False)
     if process.stdin is not None and process.stdin.transport.get_write_buffer_size():
         process.stdin.transport.abort()
     code = await process.wait()
     if isinstance(process, ChildProcess):
         process.give_up()
     return code
+
+
+def kill(process: aio_subprocess.Process) -> None:
+    """End a child and its tree at once, without waiting."""
+    _signal_tree(process, _family(process), terminate=False)
+
+
+async def _wait_gone(process: aio_subprocess.Process, family: set[int], timeout: float) -> None:
+    deadline = asyncio.get_running_loop().time() + timeout
+    while asyncio.get_running_loop().time() < deadline:
+        if process.returncode is not None and not _is_alive(process, family):
+            return
+        await asyncio.sleep(0.01)
 
 
 def _signal_tree(process: aio_subprocess.Process, family: set[int], *, terminate: bool) -> None:
@@ -218,7 +252,7 @@ def _signal_tree(process: aio_subprocess.Process, family: set[int], *, terminate
             os.kill(pid, number)
 
 
-def _tree_alive(process: aio_subprocess.Process, family: set[int]) -> bool:
+def _is_alive(process: aio_subprocess.Process, family: set[int]) -> bool:
     if not POSIX:
         return process.returncode is None
     with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -231,23 +265,31 @@ def _tree_alive(process: aio_subprocess.Process, family: set[int]) -> bool:
     return False
 
 
-def _descendants(root: int) -> set[int]:
-    """Children of children, also those that left the process group (Linux; elsewhere the group is what we know)."""
+def _family(process: aio_subprocess.Process) -> set[int]:
+    """Descendants that are known by their parents or by the mark in their environment, outside the group too.
+
+    Linux only; elsewhere the process group is what we know.
+    """
     if sys.platform != "linux":
         return set()
+    mark = f"{MARK}={process.mark}".encode() if isinstance(process, ChildProcess) else b""
     parents: dict[int, list[int]] = {}
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                stat = Path(entry.path, "stat").read_bytes()
-                parents.setdefault(int(stat[stat.rindex(b")") + 2 :].split()[1]), []).append(int(entry.name))
     found: set[int] = set()
-    queue = [root]
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            stat = Path(entry.path, "stat").read_bytes()
+            parents.setdefault(int(stat[stat.rindex(b")") + 2 :].split()[1]), []).append(int(entry.name))
+            if mark and mark in Path(entry.path, "environ").read_bytes().split(b"\0"):
+                found.add(int(entry.name))
+    queue = [process.pid, *found] if process.returncode is None else list(found)
     while queue:
         for child in parents.get(queue.pop(), ()):
             if child not in found:
                 found.add(child)
                 queue.append(child)
+    found.discard(process.pid)  # its own id may be somebody else's once it has been reaped
     return found
 
 

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, Literal
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from . import lenient, schema
 from .errors import RequestError, ValidationError
@@ -88,7 +88,7 @@ class Router:
             except ValidationError as exc:
                 raise _invalid_params(exc) from None
             session = value.session_id if route.in_session else getattr(value, "session_id", None)
-            return session, route.handler, route.arguments(value, params), _result
+            return session, route.handler, route.arguments(value, params), route.result
         if method.startswith("_") and self._ext_method is not None:
             try:
                 values = _object(params)
@@ -124,6 +124,12 @@ class Route:
         """Whether the handler takes just a session id and an update, which needs no look at each message."""
         return self.arguments in (_update_arguments, _plain_update_arguments)
 
+    def result(self, value: Any) -> Any:
+        """What a handler answered, as it may be sent. Raises when it does not fit the method's result."""
+        if isinstance(value, Struct):
+            return value
+        return lenient.strict(self.method.result, {} if value is None else value, f"result of {self.method.wire}")
+
     def meta_arguments(self, value: Any) -> dict[str, Any]:
         return self.arguments(value, None)
 
@@ -132,25 +138,34 @@ def _argument_builder(method: Method, handler: Handler, legacy: bool) -> Callabl
     if legacy:
         return lambda value, raw: {"params": value}
     names, takes_any = _parameters(handler)
-    if method.wire == "elicitation/create":
-        return _elicitation_builder(names, takes_any)
+    own = _own_name(handler)
     wants_raw = "raw_params" in names
     wants_meta = "field_meta" in names
-    if method.wire == "session/update" and not wants_raw and not wants_meta and {"session_id", "update"} <= names:
+    plain = not wants_raw and not wants_meta and own == "self"
+    if method.wire == "session/update" and plain and {"session_id", "update"} <= names:
         return _update_arguments if takes_any else _plain_update_arguments
+    fields_of = _elicitation_fields if method.wire == "elicitation/create" else _fields
 
     def build(value: Any, raw: Raw | None) -> dict[str, Any]:
-        fields = [name for name in value.__struct_fields__ if name != "field_meta"]
-        kwargs = {name: getattr(value, name) for name in fields if takes_any or name in names}
+        fields = fields_of(value)
+        kwargs = {name: item for name, item in fields.items() if takes_any or name in names}
         if wants_raw:
             kwargs["raw_params"] = raw
         if wants_meta:
             kwargs["field_meta"] = value.field_meta
         elif takes_any and value.field_meta:
-            _add_meta(kwargs, value.field_meta, {*fields, "self"})
+            _add_meta(kwargs, value.field_meta, {*fields, own})
         return kwargs
 
     return build
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in value.__struct_fields__ if name != "field_meta"}
+
+
+def _elicitation_fields(value: Any) -> dict[str, Any]:
+    return {"message": value.message, "mode": elicitation_mode(value)}
 
 
 def _update_arguments(value: Any, raw: Raw | None) -> dict[str, Any]:
@@ -162,16 +177,6 @@ def _update_arguments(value: Any, raw: Raw | None) -> dict[str, Any]:
 
 def _plain_update_arguments(value: Any, raw: Raw | None) -> dict[str, Any]:
     return {"session_id": value.session_id, "update": value.update}
-
-
-def _elicitation_builder(names: set[str], takes_any: bool) -> Callable[[Any, Raw | None], dict[str, Any]]:
-    def build(value: Any, raw: Raw | None) -> dict[str, Any]:
-        kwargs: dict[str, Any] = {"message": value.message, "mode": elicitation_mode(value)}
-        if takes_any and value.field_meta:
-            _add_meta(kwargs, value.field_meta, {"self"})
-        return kwargs
-
-    return build
 
 
 def elicitation_mode(request: Any) -> Any:
@@ -204,6 +209,13 @@ def _parameters(handler: Handler) -> tuple[set[str], bool]:
         return set(), True
     names = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     return names, any(p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+def _own_name(handler: Handler) -> str:
+    """What a method calls its own object: no key of `_meta` may come by that name."""
+    function = getattr(handler, "__func__", None)
+    code = getattr(function, "__code__", None)
+    return str(code.co_varnames[0]) if code is not None and code.co_argcount else "self"
 
 
 def _find(target: Any, name: str, interface: type) -> tuple[Handler | None, bool]:
@@ -241,10 +253,6 @@ def _warning_handler(handler: Handler) -> Handler:
         return await handler(params)
 
     return call
-
-
-def _result(value: Any) -> Any:
-    return {} if value is None else value
 
 
 def _as_is(value: Any) -> Any:

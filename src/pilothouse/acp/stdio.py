@@ -20,7 +20,7 @@ from .client.connection import ClientSideConnection
 from .connection import Connection, MethodHandler, StreamObserver
 from .framing import DEFAULT_LINE_LIMIT
 from .interfaces import Agent, Client
-from .process import READ_LIMIT, SHUTDOWN_TIMEOUT, StderrTail, describe_end, spawn, stop
+from .process import READ_LIMIT, SHUTDOWN_TIMEOUT, StderrTail, describe_end, kill, spawn, stop
 from .transport import Link, PipeLink
 
 __all__ = ["spawn_agent_process", "spawn_client_process", "spawn_stdio_connection", "stdio_link", "stdio_streams"]
@@ -87,15 +87,17 @@ async def _read_stdin(loop: asyncio.AbstractEventLoop, protocol: asyncio.Protoco
     if _is_watchable(sys.stdin):
         source, _ = await loop.connect_read_pipe(lambda: protocol, sys.stdin)
         return source
-    threading.Thread(target=_feed_from_stdin, args=(loop, protocol), name="acp stdin", daemon=True).start()
-    return None
+    source = _FileSource(loop, protocol)
+    protocol.connection_made(source)
+    return source
 
 
 async def _write_stdout(loop: asyncio.AbstractEventLoop, blocking: _Blocking) -> asyncio.StreamWriter:
     if _is_watchable(sys.stdout):
         transport, protocol = await loop.connect_write_pipe(lambda: _FlowControl(loop, blocking), sys.stdout)
         return asyncio.StreamWriter(transport, protocol, None, loop)
-    return asyncio.StreamWriter(_DirectTransport(), _FlowControl(loop, blocking), None, loop)
+    flow = _FlowControl(loop, blocking)
+    return asyncio.StreamWriter(_DirectTransport(loop, flow), flow, None, loop)
 
 
 def _is_watchable(stream: Any) -> bool:
@@ -106,10 +108,43 @@ def _is_watchable(stream: Any) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(stream.fileno())
 
 
-def _feed_from_stdin(loop: asyncio.AbstractEventLoop, protocol: asyncio.Protocol) -> None:
-    while data := sys.stdin.buffer.readline():
-        loop.call_soon_threadsafe(protocol.data_received, data)
-    loop.call_soon_threadsafe(protocol.eof_received)
+class _FileSource(asyncio.ReadTransport):
+    """Reads a stdin that asyncio cannot watch, in a thread, and only as fast as it is taken."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, protocol: asyncio.Protocol) -> None:
+        super().__init__()
+        self._loop = loop
+        self._protocol = protocol
+        self._go = threading.Event()
+        self._go.set()
+        self._closed = False
+        threading.Thread(target=self._read, name="acp stdin", daemon=True).start()
+
+    def _read(self) -> None:
+        with contextlib.suppress(RuntimeError, OSError):  # the loop or the file has been closed
+            while data := os.read(sys.stdin.fileno(), READ_LIMIT):
+                # one piece at a time: the next is read when this one has been handed over and reading is not paused
+                asyncio.run_coroutine_threadsafe(self._hand_over(data), self._loop).result()
+                self._go.wait()
+                if self._closed:
+                    return
+            self._loop.call_soon_threadsafe(self._protocol.eof_received)
+
+    async def _hand_over(self, data: bytes) -> None:
+        self._protocol.data_received(data)
+
+    def pause_reading(self) -> None:
+        self._go.clear()
+
+    def resume_reading(self) -> None:
+        self._go.set()
+
+    def is_closing(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        self._closed = True
+        self._go.set()
 
 
 class _FlowControl(asyncio.streams.FlowControlMixin):
@@ -133,8 +168,10 @@ class _FlowControl(asyncio.streams.FlowControlMixin):
 class _DirectTransport(asyncio.WriteTransport):
     """Writes straight to a stdout that asyncio cannot watch."""
 
-    def __init__(self) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, protocol: asyncio.BaseProtocol) -> None:
         super().__init__()
+        self._loop = loop
+        self._protocol = protocol
         self._stream = sys.stdout.buffer
         self._closing = False
 
@@ -149,7 +186,9 @@ class _DirectTransport(asyncio.WriteTransport):
         return self._closing
 
     def close(self) -> None:
-        self._closing = True
+        if not self._closing:
+            self._closing = True
+            self._loop.call_soon(self._protocol.connection_lost, None)
 
     def abort(self) -> None:
         self.close()
@@ -181,10 +220,10 @@ async def _spawned(
             try:
                 await connection.close()
             finally:
-                await asyncio.shield(stopping)
+                await stopping
     finally:
-        if process.returncode is None:
-            await stop(process, timeout=0.1)
+        # reached with the child alive only when this was cancelled while it was being stopped
+        kill(process)
         tail.task.cancel()
 
 

@@ -58,6 +58,11 @@ class Link(Protocol):
     @property
     def congested(self) -> bool: ...
 
+    @property
+    def unsent(self) -> int:
+        """Bytes handed over that the other side has not taken yet."""
+        ...
+
     def start(self, on_lines: OnLines, on_end: OnEnd) -> None:
         """Begin to push what is received; `on_end` is called once, when no more can come."""
         ...
@@ -147,6 +152,10 @@ class _Writing:
     def congested(self) -> bool:
         return self._buffered() > 0
 
+    @property
+    def unsent(self) -> int:
+        return self._buffered()
+
     def send(self, frame: bytes) -> None:
         if self._transport.is_closing():
             raise ConnectionClosed("Connection closed: the peer no longer reads")
@@ -164,13 +173,20 @@ class _Writing:
     async def _close_writer(self) -> None:
         with contextlib.suppress(OSError, RuntimeError):
             self._writer.close()
-        try:
-            await asyncio.wait_for(self._writer.wait_closed(), CLOSE_TIMEOUT)
-        except TimeoutError:
+        # Waited for beside, never cancelled: what it awaits is asyncio's own future of the connection.
+        closed = asyncio.ensure_future(self._writer.wait_closed())
+        closed.add_done_callback(_retrieve)
+        await asyncio.wait((closed,), timeout=CLOSE_TIMEOUT)
+        if not closed.done():
             # the peer does not read: what is still buffered can never arrive
-            self._writer.transport.abort()
-        except (OSError, RuntimeError):
-            pass
+            self._transport.abort()
+            await asyncio.wait((closed,), timeout=CLOSE_TIMEOUT)
+
+
+def _retrieve(future: asyncio.Future[Any]) -> None:
+    """How a connection ended has been told elsewhere; nobody needs a log entry for it."""
+    if not future.cancelled():
+        future.exception()
 
 
 class StreamLink(_Writing, PullLink):
@@ -220,9 +236,11 @@ class PipeLink(_Writing):
         self._on_lines: OnLines | None = None
         self._on_end: OnEnd | None = None
         self._source: asyncio.ReadTransport | None = None
+        self.is_paused = False
+        self.received = 0
 
     def attach(self, writer: asyncio.StreamWriter, source: asyncio.ReadTransport | None) -> None:
-        """Say where to send to and which transport to pause."""
+        """Say where to send to and which transport to pause and, in the end, to close."""
         self._write_to(writer)
         self._source = source
         if getattr(source, "max_size", 0) > PIPE_SIZE:
@@ -244,6 +262,7 @@ class PipeLink(_Writing):
             self._finish()
 
     def data_received(self, data: bytes) -> None:
+        self.received += len(data)
         if self._on_lines is None:
             self._early.append(data)
             return
@@ -266,11 +285,13 @@ class PipeLink(_Writing):
         on_end(None)
 
     def pause(self) -> None:
+        self.is_paused = True
         if self._source is not None and not self._ended:
             with contextlib.suppress(RuntimeError):
                 self._source.pause_reading()
 
     def resume(self) -> None:
+        self.is_paused = False
         if self._source is not None and not self._ended:
             with contextlib.suppress(RuntimeError):
                 self._source.resume_reading()
@@ -280,6 +301,8 @@ class PipeLink(_Writing):
         self._on_end = None
         self.resume()  # a paused pipe would never see its end
         await self._close_writer()
+        if self._source is not None:
+            self._source.close()
 
 
 class MemoryLink:
@@ -299,6 +322,10 @@ class MemoryLink:
     @property
     def congested(self) -> bool:
         return self.other._inbox_size > HIGH_WATER
+
+    @property
+    def unsent(self) -> int:
+        return self.other._inbox_size
 
     def start(self, on_lines: OnLines, on_end: OnEnd) -> None:
         self._on_lines, self._on_end = on_lines, on_end
@@ -376,6 +403,10 @@ class QueuedLink(PullLink):
     @property
     def congested(self) -> bool:
         return self._outbox_size > HIGH_WATER
+
+    @property
+    def unsent(self) -> int:
+        return self._outbox_size
 
     def send(self, frame: bytes) -> None:
         self._raise_failure()
