@@ -33,7 +33,7 @@ class Message(Struct, gc=False):
     """The envelope of a request (`method` and `id`), a notification (`method`) or a response (`id`)."""
 
     method: str | UnsetType = UNSET
-    id: int | str | UnsetType | None = UNSET
+    id: int | float | str | UnsetType | None = UNSET
     params: Raw | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
     error: Raw | UnsetType = UNSET
