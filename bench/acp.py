@@ -32,7 +32,7 @@ TARGETS = {
     "import": 5,
     "accumulator": 500,
 }
-UPDATES = 50_000
+UPDATES = 100_000
 CALLS = 2_000
 CHUNKS = 4_000
 FLOOD = 50_000

@@ -328,8 +328,8 @@ class Connection:
                 self._handle(line)
             return
         run: Updates | None = None
+        runs: list[Updates] = []
         session = None
-        weight = 0
         for line in lines:
             notification = None
             if line.startswith(UPDATE_HEADS) or UPDATE in line:
@@ -338,26 +338,24 @@ class Connection:
                 except (msgspec.DecodeError, ValidationError, ValueError, TypeError, RecursionError):
                     pass  # not quite as it should be: the long way can tell what it is and mend it
             if notification is None:
-                if run is not None:
-                    self._close_run(run, weight)
                 run = session = None
                 self._handle(line)
                 continue
             if notification.session_id != session:
-                if run is not None:
-                    self._close_run(run, weight)
-                session, weight = notification.session_id, 0
+                session = notification.session_id
                 run = self._dispatcher.updates()
+                runs.append(run)
                 add = run.notifications.append
                 self._lane(session).put(run)
             add(notification)
-            weight += len(line)
-        if run is not None:
-            self._close_run(run, weight)
+        if runs:
+            self._weigh(runs, sum(map(len, lines)) // len(lines) + MESSAGE_OVERHEAD)
 
-    def _close_run(self, run: Updates, size: int) -> None:
-        run.weight = size + MESSAGE_OVERHEAD * len(run.notifications)
-        self._backlog.size += run.weight
+    def _weigh(self, runs: list[Updates], average: int) -> None:
+        """Count runs towards the backlog, by the average size of what came with them."""
+        for run in runs:
+            run.weight = average * len(run.notifications)
+            self._backlog.size += run.weight
 
     def _handle(self, line: bytes | Oversize) -> None:
         try:
@@ -561,9 +559,11 @@ class CancelParams(msgspec.Struct):
     requestId: int | float | str | None  # noqa: N815
 
 
-def _as_link(writer: Any, reader: asyncio.StreamReader | None, line_limit: int) -> Link:
+def _as_link(writer: Any, reader: Any, line_limit: int) -> Link:
     if reader is not None:
-        return StreamLink(reader, writer, limit=line_limit)
+        if isinstance(reader, asyncio.StreamReader) and isinstance(writer, asyncio.StreamWriter):
+            return StreamLink(reader, writer, limit=line_limit)
+        raise TypeError(f"expected a StreamWriter and a StreamReader, got {writer!r} and {reader!r}")
     if isinstance(writer, Transport):
         return MessageLink(writer)
     if hasattr(writer, "start") and hasattr(writer, "drain"):

@@ -22,6 +22,10 @@ class Oversize(NamedTuple):
     size: int
     head: bytes
 
+    def __len__(self) -> int:
+        """What of it is in memory."""
+        return len(self.head)
+
     def startswith(self, prefix: bytes | tuple[bytes, ...]) -> bool:
         """It stands among lines and begins like none of them."""
         return False
@@ -49,7 +53,7 @@ class LineFramer:
         tail = rest.pop()
         lines = self._take()
         # whole chunks of well-formed lines are the rule, so the exceptions are looked for all at once
-        if rest and (len(max(rest, key=len)) > self.limit or any(map(_is_blank, rest))):
+        if rest and (max(map(len, rest)) > self.limit or b"" in rest or any(map(bytes.isspace, rest))):
             lines += [self._checked(line) for line in rest if not _is_blank(line)]
         else:
             lines += rest

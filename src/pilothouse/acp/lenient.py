@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Struct, StructMeta
 
 from .errors import ValidationError
+from .naming import camel, snake
 
 __all__ = ["Choice", "Open", "Repair", "UnknownContent", "UnknownUpdate", "dec_hook", "decode", "strict"]
 
@@ -50,14 +51,14 @@ class Open:
     def __init__(self, raw: Mapping[str, Any] | None = None, **fields: Any) -> None:
         self.raw: dict[str, Any] = dict(raw or {})
         for name, value in fields.items():
-            self.raw["_meta" if name == "field_meta" else _camel(name)] = value
+            self.raw["_meta" if name == "field_meta" else camel(name)] = value
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "raw":
             raise AttributeError(name)
         if name == "field_meta":
             return self.raw.get("_meta")
-        for key in (name, _camel(name)):
+        for key in (name, camel(name)):
             if key in self.raw:
                 return self.raw[key]
         raise AttributeError(f"{type(self).__name__} has no field {name!r}; it has {sorted(self.raw)}")
@@ -184,7 +185,7 @@ def repair(tp: Any, obj: Any, path: str = "$") -> tuple[Any, list[Repair]]:
 
 def strict(tp: Any, obj: Any, path: str = "$") -> Any:
     """Turn a Python value into `tp`, accepting field names in snake_case. Raises ValidationError."""
-    return _Walk(None).value(tp, _alias(tp, obj), path)
+    return _Walk(None).value(tp, alias_keys(tp, obj), path)
 
 
 class _Walk:
@@ -288,7 +289,7 @@ class _Walk:
                 values[name] = self.field(kind, obj[key], f"{path}.{key}", flags)
             except _UseDefault as exc:
                 if required:
-                    if get_origin(_plain(kind)) is not list:
+                    if get_origin(plain_type(kind)) is not list:
                         raise ValidationError(exc.reason, f"{path}.{key}") from None
                     values[name] = []
                 self.note(f"{path}.{key}", "defaulted", exc.reason)
@@ -301,7 +302,7 @@ class _Walk:
             return self.items(_item_type(tp), obj, path)
         mark = len(self.report) if self.report is not None else 0
         try:
-            if flags & DEFAULT_ON_ERROR and get_origin(_plain(tp)) is Literal:
+            if flags & DEFAULT_ON_ERROR and get_origin(plain_type(tp)) is Literal:
                 return msgspec.convert(obj, tp)
             return self.value(tp, obj, path)
         except (ValidationError, msgspec.ValidationError) as exc:
@@ -407,11 +408,11 @@ def fields_of(tp: Any) -> tuple[tuple[str, str, Any, bool], ...]:
     return tuple((f.name, f.encode_name, f.type, f.required) for f in msgspec.structs.fields(tp))
 
 
-def _plain(tp: Any) -> Any:
+def plain_type(tp: Any) -> Any:
     """`T` of `T | None` and of `Annotated[T, …]`."""
     if get_origin(tp) in (Union, UnionType):
         rest = [a for a in get_args(tp) if a is not type(None)]
-        return _plain(rest[0]) if len(rest) == 1 else tp
+        return plain_type(rest[0]) if len(rest) == 1 else tp
     return get_args(tp)[0] if get_origin(tp) is Annotated else tp
 
 
@@ -422,20 +423,20 @@ def _wants_int(tp: Any) -> bool:
 
 
 def _item_type(tp: Any) -> Any:
-    return get_args(_plain(tp))[0]
+    return get_args(plain_type(tp))[0]
 
 
-def _alias(tp: Any, obj: Any) -> Any:
+def alias_keys(tp: Any, obj: Any) -> Any:
     """Rename snake_case keys of plain dicts to the wire names of the struct they stand for."""
     if isinstance(obj, Struct):
         return obj
-    plain = _plain(tp)
+    plain = plain_type(tp)
     if isinstance(obj, (list, tuple)) and get_origin(plain) is list:
-        return [_alias(get_args(plain)[0], item) for item in obj]
+        return [alias_keys(get_args(plain)[0], item) for item in obj]
     if not isinstance(obj, dict):
         return obj
     if get_origin(plain) is dict:
-        return {key: _alias(get_args(plain)[1], item) for key, item in obj.items()}
+        return {key: alias_keys(get_args(plain)[1], item) for key, item in obj.items()}
     member = _member(plain, obj)
     if member is None:
         return obj
@@ -446,8 +447,8 @@ def _alias(tp: Any, obj: Any) -> Any:
     for key, item in obj.items():
         if key in known:
             alias, kind = known[key]
-            renamed[alias] = _alias(kind, item)
-        elif tag_field is not None and _camel(key) == tag_field:
+            renamed[alias] = alias_keys(kind, item)
+        elif tag_field is not None and camel(key) == tag_field:
             renamed[tag_field] = item
         else:
             renamed[key] = item
@@ -457,7 +458,7 @@ def _alias(tp: Any, obj: Any) -> Any:
 def _member(tp: Any, obj: dict[str, Any]) -> Any:
     if isinstance(tp, Choice):
         try:
-            return _member(tp.pick({**{_camel(k): v for k, v in obj.items()}, **obj}), obj)
+            return _member(tp.pick({**{camel(k): v for k, v in obj.items()}, **obj}), obj)
         except ValidationError:
             return None
     if isinstance(tp, StructMeta):
@@ -467,18 +468,9 @@ def _member(tp: Any, obj: dict[str, Any]) -> Any:
             config = arg.__struct_config__
             if config.tag_field is None:
                 return arg
-            if config.tag in (obj.get(config.tag_field), obj.get(_snake(config.tag_field))):
+            if config.tag in (obj.get(config.tag_field), obj.get(snake(config.tag_field))):
                 return arg
     return None
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(part[:1].upper() + part[1:] for part in rest)
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda m: "_" + m[1].lower(), name)
 
 
 def _located(exc: Exception, path: str) -> ValidationError:

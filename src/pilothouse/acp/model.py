@@ -20,6 +20,7 @@ from msgspec import Struct, StructMeta, field
 
 from . import lenient
 from .errors import ValidationError
+from .naming import camel, snake
 
 __all__ = ["NULL", "Model", "encode", "to_wire"]
 
@@ -55,7 +56,7 @@ class ModelMeta(StructMeta):
         cls = super().__new__(mcs, name, bases, namespace, **config)
         struct_config = cls.__struct_config__
         if struct_config.tag_field is not None:
-            setattr(cls, lenient._snake(struct_config.tag_field), struct_config.tag)
+            setattr(cls, snake(struct_config.tag_field), struct_config.tag)
         for field_name, key in zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True):
             # Wire names read too, as they do in the SDK: `update.toolCallId`. (A `__getattr__` would slow every read.)
             if key != field_name and key.isidentifier() and key not in namespace:
@@ -105,7 +106,7 @@ class FieldInfo(NamedTuple):
         return self.required
 
 
-class Model(Struct, metaclass=ModelMeta, kw_only=True, omit_defaults=True, rename=lenient._camel, dict=True):
+class Model(Struct, metaclass=ModelMeta, kw_only=True, omit_defaults=True, rename=camel, dict=True):
     """Base class of the schema types."""
 
     __lenient__: ClassVar[Mapping[str, int]] = {}
@@ -120,7 +121,7 @@ class Model(Struct, metaclass=ModelMeta, kw_only=True, omit_defaults=True, renam
         """
         if isinstance(obj, cls):
             return obj
-        wire = lenient._alias(cls, obj)
+        wire = lenient.alias_keys(cls, obj)
         value: Self
         value, repairs = lenient.repair(cls, wire, "$")
         for item in repairs:
@@ -142,7 +143,7 @@ class Model(Struct, metaclass=ModelMeta, kw_only=True, omit_defaults=True, renam
         """Build an instance from trusted values without checking them."""
         tag_field = cls.__struct_config__.tag_field
         if tag_field is not None:
-            values.pop(lenient._snake(tag_field), None)
+            values.pop(snake(tag_field), None)
         instance: Self = StructMeta.__call__(cls, **values)
         return instance
 
@@ -223,7 +224,7 @@ class _Dump:
         config = cls.__struct_config__
         dumped: dict[str, Any] = {}
         if config.tag_field is not None:
-            name = lenient._snake(config.tag_field)
+            name = snake(config.tag_field)
             if _is_wanted(name, include, exclude):
                 dumped[config.tag_field if self.by_alias else name] = config.tag
         for name, key in zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True):
@@ -333,13 +334,13 @@ def _checks(cls: Any) -> dict[str, Check]:
     config = cls.__struct_config__
     if config.tag_field is not None:
         check = _tag_check(cls.__name__, config.tag_field, config.tag)
-        checks[config.tag_field] = checks[lenient._snake(config.tag_field)] = check
+        checks[config.tag_field] = checks[snake(config.tag_field)] = check
     return checks
 
 
 def _check(owner: str, name: str, tp: Any, required: bool) -> Check:
     nullable = type(None) in get_args(tp)
-    plain = lenient._plain(tp)
+    plain = lenient.plain_type(tp)
     if plain is Any:
         return lambda values, value: values.__setitem__(name, value)
     literals = frozenset(get_args(plain)) if get_origin(plain) is Literal else frozenset()

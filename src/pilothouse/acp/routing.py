@@ -20,6 +20,7 @@ from . import lenient, schema
 from .errors import RequestError, ValidationError
 from .lanes import Handler, Updates
 from .methods import Method
+from .naming import camel
 
 __all__ = ["Router"]
 
@@ -223,9 +224,9 @@ def _find(target: Any, name: str, interface: type) -> tuple[Handler | None, bool
     handler = getattr(target, name, None)
     if handler is not None and not _is_stub(handler, name, interface):
         return handler, _takes_request(handler, name)
-    camel = lenient._camel(name)
-    if camel != name:
-        handler = getattr(target, camel, None)
+    old_name = camel(name)
+    if old_name != name:
+        handler = getattr(target, old_name, None)
         if handler is not None:
             return handler, not name.startswith("ext_")
     return None, False

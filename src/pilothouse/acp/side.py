@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import warnings
 from collections.abc import Awaitable, Callable
@@ -15,13 +14,12 @@ from . import lenient
 from .connection import Connection
 from .errors import RemoteProtocolError, ValidationError
 from .methods import Method
+from .naming import camel
 from .routing import Router, decoder
-from .transport import Transport
 
 __all__ = ["Side"]
 
 C = TypeVar("C", bound=type)
-ENDPOINT = "expected an asyncio StreamWriter with its StreamReader, a Transport or a Link, got"
 
 
 class Side:
@@ -45,7 +43,6 @@ class Side:
 
         `use_unstable_protocol` is accepted for compatibility: a method is served when it is implemented.
         """
-        _check_endpoints(input_stream, output_stream)
         handler = target(self) if callable(target) else target
         router = self._build_router(handler)
         connection_kwargs.setdefault("reply_to_malformed", self._replies_to_malformed)
@@ -109,23 +106,13 @@ class Side:
         return value
 
 
-def _check_endpoints(input_stream: Any, output_stream: Any) -> None:
-    if output_stream is None:
-        if isinstance(input_stream, Transport) or (hasattr(input_stream, "start") and hasattr(input_stream, "drain")):
-            return
-        raise TypeError(f"{ENDPOINT} {input_stream!r}")
-    if not isinstance(output_stream, asyncio.StreamReader) or not isinstance(input_stream, asyncio.StreamWriter):
-        raise TypeError(f"{ENDPOINT} {input_stream!r} and {output_stream!r}")
-
-
 def accepts_request_objects(cls: C) -> C:
     """Let calls also be made as in the first SDKs, with one request object: `newSession(NewSessionRequest(...))`."""
     for method in cls._calls:  # type: ignore[attr-defined]
         func = cls.__dict__.get(method.handler)
         if func is None:
             continue
-        camel = lenient._camel(method.handler)
-        setattr(cls, camel, _from_request(func, method.params))
+        setattr(cls, camel(method.handler), _from_request(func, method.params))
     return cls
 
 

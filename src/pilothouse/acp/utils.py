@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .lenient import _camel as to_camel_case
 from .model import to_wire
+from .naming import camel as to_camel_case
 
 __all__ = ["serialize_params", "to_camel_case"]
 
