@@ -349,12 +349,15 @@ async def test_a_silence_of_our_own_making_is_no_timeout() -> None:
         async def session_update(self, session_id: str, update: Any, **kwargs: Any) -> None:
             await release.wait()
 
-    options = {"backlog_limit": 10_000, "receive_timeout": 0.05}
+    lines = [chunk("y" * 1000) for _ in range(2000)]
+    options = {"backlog_limit": 10_000, "receive_timeout": 0.5}
     async with asyncio.timeout(10), client_on_wire(Stuck(), **options) as (connection, wire, _):
         call = asyncio.ensure_future(connection.prompt("s", [text_block("hi")]))
-        sending = asyncio.ensure_future(wire.send(*(chunk("y" * 1000) for _ in range(2000))))
+        sending = asyncio.ensure_future(wire.send(*lines))
         try:
-            await asyncio.sleep(0.3)
+            while not connection.connection._backlog.waiting:
+                await asyncio.sleep(0.001)
+            await asyncio.sleep(1.2)  # more than twice the silence that would end it
             assert not connection.connection.is_closed
         finally:
             release.set()

@@ -126,7 +126,9 @@ async def spawn(
     process = ChildProcess(transport, protocol, loop, mark)
     if link is not None:
         assert process.stdin is not None
-        link.attach(process.stdin, cast("asyncio.ReadTransport | None", transport.get_pipe_transport(1)))
+        pipe = cast(asyncio.ReadTransport, transport.get_pipe_transport(1))
+        pipe.set_protocol(_PipeFeed(link, pipe.get_protocol()))
+        link.attach(process.stdin, pipe)
     return process
 
 
@@ -145,8 +147,26 @@ class ChildProcess(aio_subprocess.Process):
         self.mark = mark
 
 
+class _PipeFeed(asyncio.Protocol):
+    """Feeds a link straight from a child's stdout; asyncio's own way there costs a turn of the loop for each piece."""
+
+    def __init__(self, link: PipeLink, original: asyncio.BaseProtocol) -> None:
+        self._link = link
+        self._original = original
+
+    def data_received(self, data: bytes) -> None:
+        self._link.data_received(data)
+
+    def eof_received(self) -> None:
+        self._link.eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._link.eof_received()
+        self._original.connection_lost(exc)  # the process is reaped when all of its pipes have been seen to close
+
+
 class _ChildProtocol(aio_subprocess.SubprocessStreamProtocol):
-    """Hands a child's stdout to a link as it arrives."""
+    """Hands to a link what a child wrote before the link read the pipe itself, and tells it when the child is gone."""
 
     def __init__(self, limit: int, loop: asyncio.AbstractEventLoop, link: PipeLink | None) -> None:
         super().__init__(limit, loop)
