@@ -45,9 +45,14 @@ class LineFramer:
 
     def feed(self, data: bytes) -> list[bytes | Oversize]:
         """The lines that `data` completes, without their newline and without blank ones."""
-        if b"\n" not in data:
+        end = data.find(b"\n")
+        if end < 0:
             self._keep(data)
             return []
+        if end == len(data) - 1 and not self._size and 0 < end <= self.limit:
+            # one line and nothing else, as in every exchange of question and answer
+            line = data[:end]
+            return [] if line.isspace() else [line]
         first, *rest = data.split(b"\n")
         self._keep(first)
         tail = rest.pop()
