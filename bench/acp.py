@@ -315,8 +315,11 @@ ROWS = {
 }
 
 
-def main(argv: list[str]) -> int:
-    chosen = [a for a in argv if a in ROWS] or list(ROWS)
+def main(argv: list[str]) -> int | str:
+    if unknown := [name for name in argv if name not in ROWS]:
+        print(__doc__)
+        return 0 if set(unknown) <= {"-h", "--help"} else f"unknown: {', '.join(unknown)}"
+    chosen = argv or list(ROWS)
     print(f"{'':52}{'pilothouse':>14}{'official':>14}{'ratio':>10}   target")
     short = []
     for what in chosen:
@@ -338,7 +341,8 @@ def main(argv: list[str]) -> int:
         if mark.endswith("SHORT"):
             short.append(what)
         name = f"{label}, {unit}" if unit else label
-        print(f"{name:52}{form.format(ours):>14}{form.format(theirs):>14}{ratio:>9.1f}×   {mark}", flush=True)
+        shown = f"{ratio:.1f}×" if ours and theirs else "–"
+        print(f"{name:52}{form.format(ours):>14}{form.format(theirs):>14}{shown:>10}   {mark}", flush=True)
         if what == "roundtrip":
             floor = min(asyncio.run(bare_roundtrip()) for _ in range(3))
             print(f"{'  (the same bytes echoed by bare asyncio: the floor)':52}{floor:>14,.0f}")

@@ -26,7 +26,8 @@ from pilothouse.acp import (
 class Terminal(Client):
     async def session_update(self, session_id: str, update: Any, **kwargs: Any) -> None:
         if isinstance(update, AgentMessageChunk):
-            print(update.content.text, end="", flush=True)
+            content = update.content
+            print(content.text if content.type == "text" else f"<{content.type}>", end="", flush=True)
         elif isinstance(update, ToolCallStart):
             print(f"[{update.title}]")
         elif isinstance(update, ToolCallProgress) and update.status:
@@ -35,7 +36,8 @@ class Terminal(Client):
     async def request_permission(
         self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **kwargs: Any
     ) -> RequestPermissionResponse:
-        answer = await asyncio.to_thread(input, f"{tool_call.title}? [y/N] ")
+        print(f"{tool_call.title}? [y/N] ", end="", flush=True)
+        answer = (await asyncio.to_thread(sys.stdin.readline)).strip()
         wanted = "allow_once" if answer == "y" else "reject_once"
         for option in options:
             if option.kind == wanted:
@@ -56,4 +58,6 @@ async def main(prompt: str, command: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     asyncio.run(main(sys.argv[1], sys.argv[2:]))

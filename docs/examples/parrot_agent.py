@@ -25,7 +25,8 @@ class Parrot(Agent):
 
     async def prompt(self, session_id: str, prompt: list[Any], **kwargs: Any) -> PromptResponse:
         for block in prompt:
-            await self.client.session_update(session_id, update_agent_message_text(block.text))
+            if block.type == "text":
+                await self.client.session_update(session_id, update_agent_message_text(block.text))
         return PromptResponse(stop_reason="end_turn")
 
 

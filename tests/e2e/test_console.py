@@ -158,7 +158,7 @@ def test_a_conversation_at_the_terminal(typist: Typist, tmp_path: Path) -> None:
     typist.types("nonsense\n")
     typist.sees("d to reject › ")
     typist.types("3\n")
-    typist.sees("You rejected it")
+    typist.sees("It was rejected")
     assert list(tmp_path.iterdir()) == []
     typist.sees("end_turn")
     typist.sees("› ")

@@ -556,7 +556,7 @@ async def test_edit_of_a_new_file_has_no_old_text(full: Talk) -> None:
 
 async def test_a_rejected_edit_is_not_written(either: Talk, tmp_path: Path) -> None:
     either.client.choice = "reject_once"
-    assert "You rejected it" in await either.says("edit a.txt new text")
+    assert "It was rejected" in await either.says("edit a.txt new text")
     assert either.client.only_call()["statuses"] == ["pending", "failed"]
     assert list(tmp_path.iterdir()) == []
     assert "write" not in getattr(either.client, "used", [])
@@ -568,9 +568,9 @@ async def test_always_is_remembered_for_the_session_and_the_kind(full: Talk) -> 
     full.client.choice = "reject_once"
     await full.prompt("edit a.txt 2")
     assert (full.cwd / "a.txt").read_text() == "2\n"
-    assert "You rejected it" in await full.says("bash echo no")
+    assert "It was rejected" in await full.says("bash echo no")
     await full.prompt("mode ask")
-    assert "You rejected it" in await full.says("edit a.txt 3")
+    assert "It was rejected" in await full.says("edit a.txt 3")
     session = (await full.agent.new_session(cwd=str(full.cwd))).session_id
     await full.agent.prompt(session_id=session, prompt=[text_block("edit a.txt 4")])
     assert (full.cwd / "a.txt").read_text() == "2\n"
@@ -629,7 +629,7 @@ async def test_bash_does_not_wait_for_what_it_leaves_in_the_background(full: Tal
 
 async def test_a_rejected_command_is_not_run(full: Talk) -> None:
     full.client.choice = "reject_once"
-    assert "You rejected it" in await full.says("bash touch x")
+    assert "It was rejected" in await full.says("bash touch x")
     assert list(full.cwd.iterdir()) == []
     assert full.client.used == []
 

@@ -331,13 +331,14 @@ class Connection:
         runs: list[Updates] = []
         session = None
         for line in lines:
-            notification = None
-            if line.startswith(UPDATE_HEADS) or UPDATE in line:
-                try:
-                    notification = decode_update(line).params
-                except (msgspec.DecodeError, ValidationError, ValueError, TypeError, RecursionError):
-                    pass  # not quite as it should be: the long way can tell what it is and mend it
-            if notification is None:
+            try:
+                if not line.startswith(UPDATE_HEADS) and UPDATE not in line:
+                    run = session = None
+                    self._handle(line)
+                    continue
+                notification = decode_update(line).params
+            except (msgspec.DecodeError, ValidationError, ValueError, TypeError, RecursionError):
+                # not quite as it should be: the long way can tell what it is and mend it
                 run = session = None
                 self._handle(line)
                 continue
@@ -573,7 +574,7 @@ def _as_link(writer: Any, reader: Any, line_limit: int) -> Link:
 
 
 def _describe(exc: Exception) -> str:
-    return f"{exc} {exc.data}" if isinstance(exc, RequestError) and exc.data else str(exc)
+    return f"{exc.message} {exc.data}" if isinstance(exc, RequestError) and exc.data else str(exc)
 
 
 def _excerpt(params: Raw | None) -> str:

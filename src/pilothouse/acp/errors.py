@@ -36,6 +36,9 @@ REQUEST_CANCELLED = -32800
 AUTH_REQUIRED = -32000
 RESOURCE_NOT_FOUND = -32002
 
+LAST_WORDS = 2000
+"""Characters of a dead child's stderr in the text of an error; its `stderr_tail` has more."""
+
 
 class ProtocolError(Exception):
     """Base of everything this library raises by itself."""
@@ -60,6 +63,8 @@ class ValidationError(LocalProtocolError, ValueError):
     def errors(self) -> list[dict[str, Any]]:
         """The same facts in the shape that callers of pydantic read."""
         loc = tuple(part for part in self.path.lstrip("$").replace("[", ".").replace("]", "").split(".") if part)
+        missing = self.reason.partition("missing required field `")[2].partition("`")[0]
+        loc += (missing,) if missing else ()
         return [{"loc": loc, "msg": self.reason, "type": "value_error"}]
 
 
@@ -85,7 +90,7 @@ class ConnectionClosed(ProtocolError, ConnectionError):
             parts.append(f"exit code {exit_code}" if exit_code >= 0 else f"killed by signal {-exit_code}")
         text = ": ".join(parts)
         if stderr_tail:
-            text = f"{text}\n--- stderr ---\n{stderr_tail.rstrip()}"
+            text = f"{text}\n--- stderr ---\n{stderr_tail.rstrip()[-LAST_WORDS:]}"
         super().__init__(text)
         self.reason = message
         self.exit_code = exit_code
@@ -100,8 +105,18 @@ class RequestError(Exception):
         self.code = code
         self.data = data
 
-    def __str__(self) -> str:
+    @property
+    def message(self) -> str:
+        """The message as it stands on the wire."""
         return str(self.args[0])
+
+    def __str__(self) -> str:
+        """The message, with the cause that came along in `data`, if any."""
+        if isinstance(self.data, dict):
+            for key in ("details", "reason"):
+                if isinstance(self.data.get(key), str):
+                    return f"{self.message}: {self.data[key]}"
+        return self.message
 
     def __repr__(self) -> str:
         return f"RequestError({self.code}, {self.args[0]!r}, {self.data!r})"
@@ -140,7 +155,7 @@ class RequestError(Exception):
 
     def to_error_obj(self) -> dict[str, Any]:
         """The error object as it stands on the wire."""
-        obj: dict[str, Any] = {"code": self.code, "message": str(self)}
+        obj: dict[str, Any] = {"code": self.code, "message": self.message}
         if self.data is not None:
             obj["data"] = self.data
         return obj

@@ -58,7 +58,7 @@ class LineFramer:
         tail = rest.pop()
         lines = self._take()
         # whole chunks of well-formed lines are the rule, so the exceptions are looked for all at once
-        if rest and (max(map(len, rest)) > self.limit or b"" in rest or any(map(bytes.isspace, rest))):
+        if len(data) > self.limit or b"" in rest or any(map(bytes.isspace, rest)):
             lines += [self._checked(line) for line in rest if not _is_blank(line)]
         else:
             lines += rest

@@ -77,7 +77,7 @@ def encode_error(request_id: RequestId, error: RequestError) -> bytes:
         body = encode(error.to_error_obj())
     except (TypeError, ValueError, RecursionError):
         # not JSON, or text with lone surrogates, as file names may have: said as well as it can be
-        body = encode({"code": error.code, "message": _printable(str(error)), "data": _printable(repr(error.data))})
+        body = encode({"code": error.code, "message": _printable(error.message), "data": _printable(repr(error.data))})
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (encode(request_id), body)
 
 

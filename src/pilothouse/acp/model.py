@@ -359,6 +359,8 @@ def _check(owner: str, name: str, tp: Any, required: bool) -> Check:
             if isinstance(value, str) and value in literals:
                 values[name] = value
                 return
+            if isinstance(value, str):
+                raise ValidationError(f"Expected one of {sorted(literals)}, got {value!r}", f"{owner}.{name}")
         elif items is not None:
             if isinstance(value, list) and classes and all(isinstance(item, classes) for item in value):
                 values[name] = value

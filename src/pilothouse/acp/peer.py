@@ -108,7 +108,7 @@ class Peer(Generic[T]):
         try:
             message = decode_message(line)
         except msgspec.ValidationError as exc:
-            return _malformed(INVALID_REQUEST, f"not a JSON-RPC message: {exc}", line)
+            return _malformed(INVALID_REQUEST, f"not a JSON-RPC message: {exc}", line, _readable_id(line))
         except (msgspec.DecodeError, UnicodeDecodeError) as exc:
             return _malformed(PARSE_ERROR, f"not JSON: {exc}", line)
         except RecursionError:
@@ -148,7 +148,17 @@ class Peer(Generic[T]):
         return request_id  # type: ignore[no-any-return]
 
 
-def _malformed(code: int, reason: str, line: bytes) -> Malformed:
+def _readable_id(line: bytes) -> RequestId:
+    """The id of something that is no message but was meant as a request, so that its sender need not wait."""
+    try:
+        obj = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    request_id = obj.get("id") if isinstance(obj, dict) and "method" in obj else None
+    return request_id if isinstance(request_id, (int, str)) and not isinstance(request_id, bool) else None
+
+
+def _malformed(code: int, reason: str, line: bytes, request_id: RequestId = None) -> Malformed:
     excerpt = line[:EXCERPT].decode(errors="replace")
     title = "Parse error" if code == PARSE_ERROR else "Invalid request"
-    return Malformed(reason, excerpt, encode_error(None, RequestError(code, title, {"reason": reason})))
+    return Malformed(reason, excerpt, encode_error(request_id, RequestError(code, title, {"reason": reason})))

@@ -34,6 +34,7 @@ class Conversation:
         self._session = ""
         self._busy = False
         self._interrupts = 0
+        self._failed = False
         self._task: asyncio.Task[int]
         self._cancelling: asyncio.Future[None]
 
@@ -50,7 +51,7 @@ class Conversation:
                 lost = await self._with_agent(prompt)
                 # An agent that dies in a conversation is followed by another; one that cannot start is not.
                 if lost is None or not self._session or prompt or self._keyboard is None:
-                    return 0 if lost is None else 1
+                    return 130 if self._interrupts and prompt else int(lost is not None or self._failed)
                 self._screen.note("The next agent is ready.")
         except asyncio.CancelledError:
             if not self._interrupts:
@@ -98,6 +99,7 @@ class Conversation:
             if line is None or line.strip().lower() in ("quit", "exit"):
                 return
             self._interrupts = 0
+            self._failed = False
             await self._turn(line.strip() or "tour")
 
     async def _turn(self, text: str) -> None:
@@ -108,6 +110,7 @@ class Conversation:
         try:
             self._screen.end(await self._connection.prompt(session_id=self._session, prompt=[text_block(text)]))
         except RequestError as exc:
+            self._failed = True
             self._screen.end(f"error {exc.code}: {exc}")
         finally:
             self._busy = False

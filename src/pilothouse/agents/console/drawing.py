@@ -92,7 +92,7 @@ def diff_text(diff: FileEditToolCallContent, root: Path, limit: int | None = Non
 def output_tail(output: str, *, style: str = "dim") -> Text:
     lines = [line for line in output.strip().splitlines() if not line.startswith("```")]
     hidden = len(lines) - OUTPUT_LINES
-    kept = [f"… {hidden} earlier lines", *lines[hidden:]] if hidden > 0 else lines
+    kept = [f"… {hidden} earlier line{'s' * (hidden > 1)}", *lines[hidden:]] if hidden > 0 else lines
     return Text("\n".join(kept), style=style, no_wrap=True, overflow="ellipsis")
 
 

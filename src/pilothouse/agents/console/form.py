@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from ...acp import (
     ElicitationBooleanPropertySchema,
@@ -57,7 +57,11 @@ def parse(schema: ElicitationPropertySchema, text: str) -> ElicitationContentVal
     if isinstance(schema, ElicitationMultiSelectPropertySchema):
         return [_chosen(word, offered) for word in text.replace(",", " ").split()]
     if isinstance(schema, (ElicitationIntegerPropertySchema, ElicitationNumberPropertySchema)):
-        value = int(text) if isinstance(schema, ElicitationIntegerPropertySchema) else float(text)
+        whole = isinstance(schema, ElicitationIntegerPropertySchema)
+        try:
+            value = int(text) if whole else float(text)
+        except ValueError:
+            raise ValueError(f"expected a {'whole ' * whole}number") from None
         low, high = schema.minimum, schema.maximum
         if (low is not None and value < low) or (high is not None and value > high):
             raise ValueError(f"expected a number from {low} to {high}")
@@ -65,7 +69,10 @@ def parse(schema: ElicitationPropertySchema, text: str) -> ElicitationContentVal
     return _chosen(text, offered) if offered else text
 
 
-def _chosen(word: str, offered: Iterable[str]) -> str:
+def _chosen(word: str, offered: Sequence[str]) -> str:
+    """One of what is offered, by its place, its name or the beginning of its name."""
+    if word.strip().isdecimal() and 0 < int(word) <= len(offered):
+        return offered[int(word) - 1]
     found = [choice for choice in offered if choice.lower().startswith(word.strip().lower())]
     if len(found) != 1 or not word.strip():
         raise ValueError(f"expected one of {', '.join(offered)}")

@@ -57,7 +57,7 @@ return sum(prices) * (100 - discount) // 100
 | fix in `{PROJECT}/cart.py` | written after you allowed it |
 | tests after | both pass |
 
-All of it was real: the files are there, the tests did run. `help` lists what else I can show.
+All of it was real: files were written, the tests did run. `help` lists what else I can show.
 """
 
 
@@ -74,7 +74,7 @@ async def tour(turn: Turn, args: str) -> None:
     except Stopped as exc:
         await plan.show(active=False)
         await turn.stream(
-            f"{exc}\n\nThat is as far as I can go without it, and I touched nothing else. "
+            f"{exc}\n\nThat is as far as I can go without it. "
             "Type `tour` to try again, or `help` to see what else there is.\n"
         )
     else:
@@ -112,7 +112,9 @@ async def _test(turn: Turn, *, passes: bool) -> None:
     # -B: no compiled files are left behind in the user's directory
     call, outcome = await run_command(turn, f"{python} -B -m unittest", directory=PROJECT)
     if outcome is None:
-        raise Stopped(f"The tests were not run. {call.reason}")
+        raise Stopped(
+            f"{'How the tests ended is not known' if call.started else 'The tests were not run'}. {call.reason}"
+        )
     if outcome.ok is not passes:
         raise Stopped(f"The tests ended with {outcome}, which I did not expect.")
     await turn.pause(10)

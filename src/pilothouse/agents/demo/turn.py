@@ -213,6 +213,7 @@ class Call:
         self.id = ""
         self.status: ToolCallStatus = "pending"
         self.reason: str | None = None
+        self.started = False
         self._fields = fields
         self._name = name
         self._meta = {"pilothouse": {"parentToolCallId": parent.id}} if parent is not None else None
@@ -245,6 +246,7 @@ class Call:
 
     async def start(self, *, replay_content: Sequence[Any] | None = None, **changes: Any) -> None:
         """The work itself begins."""
+        self.started = True
         self.status = "in_progress"
         await self._progress(changes, replay_content=replay_content)
 
@@ -269,7 +271,7 @@ class Call:
             return
         response = await self.turn.ask(self, PERMISSION_OPTIONS)
         if not is_allowed(response, PERMISSION_OPTIONS):
-            raise Failure("You rejected it.")
+            raise Failure("It was rejected.")
         assert isinstance(response.outcome, AllowedOutcome)
         if response.outcome.option_id == "allow-always":
             session.always.add(kind)

@@ -92,13 +92,17 @@ async def edit_files(turn: Turn, title: str, texts: Mapping[Path, str]) -> str |
     diffs = [tool_diff_content(str(path), new, await files.read_if_any(turn, path)) for path, new in texts.items()]
     locations = [ToolCallLocation(path=str(path), line=1) for path in texts]
     raw_input = {"files": [{"path": str(path), "content": new} for path, new in texts.items()]}
+    written: list[str] = []
     async with turn.tool(title, "edit", name="edit", content=diffs, locations=locations, raw_input=raw_input) as call:
         await call.permit()
         await call.start()
         for path, new in texts.items():
             await files.write(turn, path, new)
+            written.append(f"`{_shown(turn, path)}`")
         await call.end("completed", content=diffs, raw_output={"written": [str(path) for path in texts]})
-    return f"Nothing was written. {call.reason}" if call.failed else None
+    if not call.failed:
+        return None
+    return f"{'Only ' + ', '.join(written) if written else 'Nothing'} was written. {call.reason}"
 
 
 # -- commands --
@@ -107,7 +111,7 @@ async def edit_files(turn: Turn, title: str, texts: Mapping[Path, str]) -> str |
 async def bash(turn: Turn, args: str) -> None:
     call, outcome = await run_command(turn, args.strip() or "echo hello from the terminal")
     if outcome is None:
-        await turn.say(f"Nothing was run. {call.reason}")
+        await turn.say(_not_run(call))
     else:
         await turn.say(f"It ended with {outcome}.\n\n{_fenced(outcome.output)}")
 
@@ -118,7 +122,12 @@ async def kill(turn: Turn, args: str) -> None:
     async with turn.tool(f"`{command}`", "execute", name="bash", raw_input={"command": command}) as call:
         await call.permit()
         outcome = await shell.kill_after_start(turn, call, command)
-    await turn.say(f"The command was {outcome}." if outcome else f"Nothing was run. {call.reason}")
+    await turn.say(f"The command was {outcome}." if outcome else _not_run(call))
+
+
+def _not_run(call: Call) -> str:
+    """What became of a command without an outcome: it was not started, or it was and its end is not known."""
+    return f"{'How it ended is not known' if call.started else 'Nothing was run'}. {call.reason}"
 
 
 async def run_command(turn: Turn, command: str, *, directory: str = "") -> tuple[Call, shell.Outcome | None]:

@@ -1,8 +1,8 @@
-"""The wire samples of the seed documents, read as a peer would send them.
+"""Wire samples in the dialects of an SDK reference and of a bridge, read as a peer would send them.
 
-`golden/seed_001.jsonl` and `golden/seed_003.jsonl` hold every ACP message of those documents, one a line: a name, the
-message, and what has to be reported about it because it departs from the schema. What each must be read as stands
-here. The samples run twice: through the parts without I/O, and over a pair of real connections.
+`golden/sdk_samples.jsonl` and `golden/bridge_samples.jsonl` hold every kind of ACP message they use, one a line: a
+name, the message, and what has to be reported about it because it departs from the schema. What each must be read
+as stands here. The samples run twice: through the parts without I/O, and over a pair of real connections.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def shown(value: str) -> ContentToolCallContent:
     return ContentToolCallContent(type="content", content=text(value))
 
 
-SEED_001 = {
+SDK_SAMPLES = {
     "a read is announced": ToolCallStart(
         session_update="tool_call",
         tool_call_id="read_001",
@@ -75,8 +75,8 @@ SEED_001 = {
         raw_output={"lines": 42, "bytes": 1024},
     ),
 }
-SEED_001 |= {f"{name}, by the real method": value for name, value in SEED_001.items()}
-SEED_003: dict[str, Any] = {
+SDK_SAMPLES |= {f"{name}, by the real method": value for name, value in SDK_SAMPLES.items()}
+BRIDGE_SAMPLES: dict[str, Any] = {
     "agent message": AgentMessageChunk(content=text("Hello! How can I help?")),
     "user message": UserMessageChunk(content=text("User message...")),
     "thought": AgentThoughtChunk(content=text("Thinking about...")),
@@ -99,14 +99,14 @@ SEED_003: dict[str, Any] = {
     ),
 }
 STATUSES = ("pending", "in_progress", "completed", "failed")
-SEED_003 |= {f"status {word}": ToolCallProgress(tool_call_id="uuid", status=word) for word in STATUSES}
+BRIDGE_SAMPLES |= {f"status {word}": ToolCallProgress(tool_call_id="uuid", status=word) for word in STATUSES}
 KINDS = {"read": "read", "write": "edit", "edit": "edit", "command": "execute", "other": "other"}
-SEED_003 |= {
+BRIDGE_SAMPLES |= {
     f"kind {told}": ToolCallStart(tool_call_id="uuid", title="Tool", kind=meant, status="pending")
     for told, meant in KINDS.items()
 }
 STOPS = ("end_turn", "cancelled", "max_turn_requests", "max_tokens")
-SEED_003 |= {f"prompt answered {word}": PromptResponse(stop_reason=word) for word in STOPS}
+BRIDGE_SAMPLES |= {f"prompt answered {word}": PromptResponse(stop_reason=word) for word in STOPS}
 
 
 def samples(file: str, expected: dict[str, Any]) -> list[Any]:
@@ -115,7 +115,7 @@ def samples(file: str, expected: dict[str, Any]) -> list[Any]:
     return [pytest.param(row, expected[row["name"]], id=f"{file.partition('.')[0]} {row['name']}") for row in rows]
 
 
-SAMPLES = [*samples("seed_001.jsonl", SEED_001), *samples("seed_003.jsonl", SEED_003)]
+SAMPLES = [*samples("sdk_samples.jsonl", SDK_SAMPLES), *samples("bridge_samples.jsonl", BRIDGE_SAMPLES)]
 UPDATES = [param for param in SAMPLES if "answers" not in param.values[0]]
 ANSWERS = [param for param in SAMPLES if "answers" in param.values[0]]
 

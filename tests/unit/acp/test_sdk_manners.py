@@ -1,4 +1,4 @@
-"""The SDK reference of seed 001, sample by sample, with `acp` read as `pilothouse.acp`.
+"""The samples of the SDK reference, one by one, with `acp` read as `pilothouse.acp`.
 
 Where a sample of that document is wrong the safe behaviour is tested instead: it takes the class `AllowedOutcome` for
 consent, although choosing "Reject" gives that class too.
