@@ -299,8 +299,8 @@ def run(package: str, what: str, times: int, best: Any) -> float:
     return best(values)
 
 
-def measure_import(package: str) -> float:
-    code = f"import time; t = time.perf_counter(); import {PACKAGES[package]}; print(time.perf_counter() - t)"
+def measure_import(package: str, also: str = "") -> float:
+    code = f"import time; t = time.perf_counter(); import {PACKAGES[package]}{also}; print(time.perf_counter() - t)"
     return min(float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(5)) * 1e3
 
 
@@ -343,6 +343,11 @@ def main(argv: list[str]) -> int | str:
         name = f"{label}, {unit}" if unit else label
         shown = f"{ratio:.1f}×" if ours and theirs else "–"
         print(f"{name:52}{form.format(ours):>14}{form.format(theirs):>14}{shown:>10}   {mark}", flush=True)
+        if what == "import":
+            # ours loads asyncio and the connection when they are first used; a program that connects pays for them too
+            loaded = measure_import("pilothouse", ", pilothouse.acp.core")
+            note = "  (with all that a connection needs loaded as well)"
+            print(f"{note:52}{loaded:>14,.0f}{theirs:>14,.0f}{theirs / loaded:>9.1f}×")
         if what == "roundtrip":
             floor = min(asyncio.run(bare_roundtrip()) for _ in range(3))
             print(f"{'  (the same bytes echoed by bare asyncio: the floor)':52}{floor:>14,.0f}")
