@@ -7,7 +7,7 @@ import json
 import os
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from pilothouse.acp import AgentSideConnection, ClientSideConnection, Diagnostic
@@ -52,35 +52,32 @@ async def open_pair() -> tuple[tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @asynccontextmanager
-async def client_on_wire(
+async def _on_wire(
+    side: Any, handler: Any, options: dict[str, Any]
+) -> AsyncIterator[tuple[Any, Wire, list[Diagnostic]]]:
+    (reader, writer), wire = await open_pair()
+    diagnostics: list[Diagnostic] = []
+    connection = side(handler, writer, reader, on_diagnostic=diagnostics.append, **options)
+    try:
+        yield connection, wire, diagnostics
+    finally:
+        async with asyncio.timeout(10):
+            await connection.close()
+            await wire.close()
+
+
+def client_on_wire(
     client: Any, **options: Any
-) -> AsyncIterator[tuple[ClientSideConnection, Wire, list[Diagnostic]]]:
+) -> AbstractAsyncContextManager[tuple[ClientSideConnection, Wire, list[Diagnostic]]]:
     """A client of ours whose agent is the test."""
-    (reader, writer), wire = await open_pair()
-    diagnostics: list[Diagnostic] = []
-    connection = ClientSideConnection(client, writer, reader, on_diagnostic=diagnostics.append, **options)
-    try:
-        yield connection, wire, diagnostics
-    finally:
-        async with asyncio.timeout(10):
-            await connection.close()
-            await wire.close()
+    return _on_wire(ClientSideConnection, client, options)
 
 
-@asynccontextmanager
-async def agent_on_wire(
+def agent_on_wire(
     agent: Any, **options: Any
-) -> AsyncIterator[tuple[AgentSideConnection, Wire, list[Diagnostic]]]:
+) -> AbstractAsyncContextManager[tuple[AgentSideConnection, Wire, list[Diagnostic]]]:
     """An agent of ours whose client is the test."""
-    (reader, writer), wire = await open_pair()
-    diagnostics: list[Diagnostic] = []
-    connection = AgentSideConnection(agent, writer, reader, on_diagnostic=diagnostics.append, **options)
-    try:
-        yield connection, wire, diagnostics
-    finally:
-        async with asyncio.timeout(10):
-            await connection.close()
-            await wire.close()
+    return _on_wire(AgentSideConnection, agent, options)
 
 
 def chunk(text: str, session: str = "s", **extra: Any) -> dict[str, Any]:

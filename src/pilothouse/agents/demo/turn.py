@@ -49,8 +49,6 @@ PERMISSION_OPTIONS = (
     PermissionOption(option_id="allow-always", name="Always allow in this session", kind="allow_always"),
     PermissionOption(option_id="reject-once", name="Reject", kind="reject_once"),
 )
-BREATH = 64
-"""Chunks that are poured out between two looks at what the client has sent; sending alone need never wait."""
 PIECE = re.compile(r"(?:\S+\s+|\s+|\S+$){1,3}")
 
 
@@ -130,11 +128,9 @@ class Turn:
         """Say many things as fast as they go: one object serves for all, as each is encoded before the next."""
         content = text_block("")
         chunk = AgentMessageChunk(content=content, message_id=self._message_id(AgentMessageChunk))
-        for index, content.text in enumerate(texts):
+        for content.text in texts:
             self._said += len(content.text)
             await self.send(chunk)
-            if index % BREATH == 0:
-                await asyncio.sleep(0)
 
     async def think(self, text: str) -> None:
         """Think aloud, unless the session's settings say that nobody wants to hear it."""
