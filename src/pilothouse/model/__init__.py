@@ -1,0 +1,1 @@
+"""Nouns and rules of sessions, without any I/O: events, commands, the fold, tools, risk, policy."""

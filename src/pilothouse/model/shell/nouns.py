@@ -1,0 +1,79 @@
+"""What a piece of shell text says: words, redirections, commands, the script as a whole.
+
+Plain immutable values without behaviour beyond reading them. A `Word` never claims more than is known: whoever
+compares `text` with something must look at `static` first.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+WRITING = frozenset({">", ">>", ">|", "&>", "&>>", ">&", "<>", ">&-"})
+
+
+class Word(msgspec.Struct, frozen=True):
+    """One argument: `text` is its value after quote removal, exact only when `static`."""
+
+    text: str
+    static: bool = True
+    glob: bool = False
+    raw: str = ""
+
+
+class Redirect(msgspec.Struct, frozen=True):
+    """One redirection; the target of a here-document is its body."""
+
+    operator: str
+    target: Word | None = None
+    fd: int | None = None
+
+    @property
+    def writes(self) -> bool:
+        """Whether a file may be created or changed (`2>&1` and `>&-` only rearrange descriptors)."""
+        if self.operator not in WRITING or self.target is None:
+            return False
+        return not (self.operator == ">&" and self.target.static and self.target.text.rstrip("-").isdigit())
+
+
+class Command(msgspec.Struct, frozen=True):
+    """One command that could run, with wrappers such as `sudo` or `env` taken off.
+
+    `words` is empty for a bare assignment or a bare redirection.
+    """
+
+    words: tuple[Word, ...] = ()
+    assignments: tuple[tuple[str, Word], ...] = ()
+    redirects: tuple[Redirect, ...] = ()
+    wrappers: tuple[str, ...] = ()
+    piped: bool = False
+    context: frozenset[str] = frozenset()
+
+    @property
+    def program(self) -> str:
+        """The program as written, after quote removal."""
+        return self.words[0].text if self.words else ""
+
+    @property
+    def name(self) -> str:
+        """The last segment of the program's path; empty when the program is not known."""
+        if not self.words or not self.words[0].static:
+            return ""
+        return self.words[0].text.rpartition("/")[2]
+
+    @property
+    def arguments(self) -> tuple[Word, ...]:
+        """Everything after the program."""
+        return self.words[1:]
+
+
+class Script(msgspec.Struct, frozen=True):
+    """Every command a text could run, in source order, and why the list may be incomplete."""
+
+    commands: tuple[Command, ...] = ()
+    errors: tuple[str, ...] = ()
+    features: frozenset[str] = frozenset()
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the commands are all there is; without it nothing may be allowed on their strength."""
+        return not self.errors
