@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import random
 from collections import Counter
 from typing import Any
 
@@ -31,6 +30,7 @@ from pilothouse.acp import (
     text_block,
 )
 from pilothouse.acp.transport import MemoryLink
+from tests.support.mutation import Mutator
 
 LINES = int(os.environ.get("PILOTHOUSE_FUZZ_LINES", "100000"))
 SEED = int(os.environ.get("PILOTHOUSE_FUZZ_SEED", "20261115"))
@@ -90,89 +90,10 @@ TO_AGENT: list[dict[str, Any]] = [
     {"method": "$/cancel_request", "params": {"requestId": 2}},
     {"id": 10_000_000, "result": {"outcome": {"outcome": "selected", "optionId": "o"}}},
 ]
-ODD: list[Any] = [None, True, -1, 0, 1e308, 10**30, "", "x" * 300, "\0", "\ud800", [], [[]], {}, {"": {}}, "2.0", 3.5]
-RAW = [
-    b"",
-    b"null",
-    b"[]",
-    b"\xff\xfe",
-    b"{" * 200,
-    b"[" * 3000,
-    b'"',
-    b"\x00",
-    b"NaN",
-    b"-",
-    b'{"id":',
-    b"\xef\xbb\xbf{}",
-]
 
 
-class Mutator:
-    def __init__(self, corpus: list[dict[str, Any]], seed: int) -> None:
-        self.rng = random.Random(seed)
-        self.corpus = corpus
-        self.encoded = [json.dumps({"jsonrpc": "2.0", **m}).encode() for m in corpus]
-
-    def line(self) -> bytes:
-        kind = self.rng.random()
-        if kind < 0.45:
-            line = self.structural()
-        elif kind < 0.95:
-            line = self.bytewise()
-        else:
-            line = self.rng.choice(RAW)
-        return line.replace(b"\n", b" ")
-
-    def structural(self) -> bytes:
-        """Valid JSON with some values replaced, removed, renamed or moved."""
-        message = json.loads(self.rng.choice(self.encoded))
-        for _ in range(self.rng.randint(1, 3)):
-            self.disturb(message)
-        return json.dumps(message).encode()
-
-    def disturb(self, node: Any) -> None:
-        rng = self.rng
-        while True:
-            keys = list(node) if isinstance(node, dict) else list(range(len(node)))
-            if not keys:
-                return
-            key = rng.choice(keys)
-            child = node[key]
-            if isinstance(child, (dict, list)) and child and rng.random() < 0.75:
-                node = child
-                continue
-            action = rng.randrange(4)
-            if action == 0:
-                node[key] = rng.choice(ODD)
-            elif action == 1:
-                del node[key]
-            elif action == 2 and isinstance(node, dict):
-                node[f"{key}{rng.choice('xX_')}"] = node.pop(key)
-            else:
-                node[key] = json.loads(rng.choice(self.encoded))
-            return
-
-    def bytewise(self) -> bytes:
-        rng = self.rng
-        line = bytearray(rng.choice(self.encoded))
-        for _ in range(rng.randint(1, 6)):
-            at = rng.randrange(len(line) + 1)
-            action = rng.randrange(5)
-            if action == 0:
-                line[at : at + 1] = bytes([rng.randrange(256)])
-            elif action == 1:
-                line[at:at] = rng.randbytes(rng.randint(1, 5))
-            elif action == 2:
-                del line[at : at + rng.randint(1, 20)]
-            elif action == 3:
-                other = rng.choice(self.encoded)
-                cut = rng.randrange(len(other))
-                line[at:] = other[cut:]
-            else:
-                del line[at:]
-            if not line:
-                break
-        return bytes(line)
+def framed(corpus: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"jsonrpc": "2.0", **message} for message in corpus]
 
 
 class FuzzedClient(Client):
@@ -223,10 +144,10 @@ async def test_mutated_lines_never_break_a_connection(side: str, capsys: pytest.
     connection: Any
     if side == "client":
         connection = ClientSideConnection(FuzzedClient(), near, on_diagnostic=note)
-        mutator = Mutator(TO_CLIENT, SEED)
+        mutator = Mutator(framed(TO_CLIENT), SEED)
     else:
         connection = AgentSideConnection(FuzzedAgent(), near, on_diagnostic=note)
-        mutator = Mutator(TO_AGENT, SEED + 1)
+        mutator = Mutator(framed(TO_AGENT), SEED + 1)
     peer = Answering(far)
     sent = answered = 0
     while sent < LINES:

@@ -1,0 +1,7 @@
+"""The Agent Client Protocol as a dialect: its updates, requests and answers to unified events, and back."""
+
+from .content import to_block, to_content
+from .project import Projector, to_updates
+from .translate import Translator
+
+__all__ = ["Projector", "Translator", "to_block", "to_content", "to_updates"]

@@ -1,0 +1,359 @@
+"""What a finished tool call did, read from what the agent said of it: output, files, git, the web.
+
+Nothing is guessed. A fact that no agent told is left out: no exit code, no structured output; no diff, no counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ...acp import schema
+from ...model import patches
+from ...model.diffs import change_type, unified_diff
+from ...model.records import (
+    BranchCreated,
+    BranchSwitched,
+    ChangeType,
+    CommandOutput,
+    CommitMade,
+    FileChange,
+    FileDiff,
+    GitOperation,
+    PullRequestCreated,
+    Pushed,
+    SearchMatch,
+    SearchResults,
+    Stashed,
+    ToolStructuredOutput,
+    WebContent,
+    WebFetched,
+    WebOperation,
+    WebResult,
+    WebSearched,
+)
+from ...model.shell import Command, parse
+from ...model.tools import command_text, file_paths, patch_text
+from .content import block_text
+
+__all__ = ["exit_code", "file_changes", "git_operations", "output_text", "structured_output", "web_operation"]
+
+MATCHES = 200
+"""Search hits kept in structured output; the text has them all."""
+SUMMARY = 500
+
+_HIT = re.compile(r"(?P<file>[^\s:][^:\n]*):(?P<line>\d+)[:|-]\s?(?P<content>.*)")
+_NOTHING = re.compile(r"no (files|matches|results)( were)? found", re.IGNORECASE)
+_OUTPUT_KEYS = ("output", "aggregated_output", "formatted_output", "stdout", "text", "content", "result", "message")
+_PATCHED: Mapping[str, ChangeType] = {
+    "add": "created", "update": "modified", "delete": "deleted", "move": "modified",
+}  # fmt: skip
+_EXIT_KEYS = ("exit", "exit_code", "exitCode", "returncode")
+
+
+def output_text(content: Iterable[Any], raw_output: Any) -> str:
+    """What the tool said, from its content or, failing that, its raw output."""
+    text = block_text(content)
+    return text or _said(raw_output)
+
+
+def _said(raw: Any) -> str:
+    if isinstance(raw, str):
+        return raw
+    if isinstance(raw, list):
+        return "\n".join(filter(None, map(_said, raw)))
+    if isinstance(raw, Mapping):
+        for key in ("error", *_OUTPUT_KEYS):
+            said = _said(raw.get(key))
+            if said:
+                return said
+    return ""
+
+
+def exit_code(raw_output: Any, meta: Any = None) -> int | None:
+    """The exit code of a command, wherever the agent put it."""
+    places = [raw_output]
+    if isinstance(raw_output, Mapping):
+        places.append(raw_output.get("metadata"))
+    if isinstance(meta, Mapping):
+        places.append(meta.get("terminal_exit"))
+    for place in places:
+        if isinstance(place, Mapping):
+            for key in _EXIT_KEYS:
+                code = place.get(key)
+                if isinstance(code, int) and not isinstance(code, bool):
+                    return code
+    return None
+
+
+# -- files --------------------------------------------------------------------------------------------------------
+
+
+def file_changes(name: str, kind: str, content: Iterable[Any], raw_input: Any, raw_output: Any) -> list[FileChange]:
+    """The files a finished call changed: by its diffs, by its patch, or by what it was told to write."""
+    diffs = [item for item in content if isinstance(item, schema.FileEditToolCallContent)]
+    if diffs:
+        return _merged(_from_diff(item.path, item.old_text, item.new_text) for item in diffs)
+    metadata = raw_output.get("metadata") if isinstance(raw_output, Mapping) else None
+    reported = patches.read_patched_files(metadata)
+    if reported:
+        return [change for item in reported for change in _from_report(item)]
+    text = patch_text(raw_input)
+    if text is not None:
+        return [change for item in patches.parse_patch(text).files for change in _from_patch(item)]
+    paths = file_paths(raw_input)
+    if kind == "delete":
+        return [FileChange(path=path, change_type="deleted") for path in paths]
+    if kind == "edit" and paths and isinstance(raw_input, Mapping):
+        return _from_input(paths[0], raw_input, raw_output)
+    return []
+
+
+def _from_diff(path: str, old: str | None, new: str) -> FileChange:
+    diff = unified_diff(old, new, path)
+    return FileChange(
+        path=path,
+        change_type=change_type(old, new),
+        diff=diff.text,
+        lines_added=diff.added,
+        lines_removed=diff.removed,
+    )
+
+
+def _merged(changes: Iterable[FileChange]) -> list[FileChange]:
+    """Several edits of one file in one call are one change of it."""
+    found: dict[str, FileChange] = {}
+    for change in changes:
+        first = found.setdefault(change.path, change)
+        if first is not change:
+            first.diff = (first.diff or "") + (change.diff or "")
+            first.lines_added = (first.lines_added or 0) + (change.lines_added or 0)
+            first.lines_removed = (first.lines_removed or 0) + (change.lines_removed or 0)
+    return list(found.values())
+
+
+def _from_report(item: patches.PatchedFile) -> Iterator[FileChange]:
+    path = item.file_path or item.relative_path
+    yield FileChange(
+        path=item.move_path or path,
+        change_type=_PATCHED[item.type],
+        diff=item.diff or unified_diff(item.before, item.after, path).text or None,
+        lines_added=item.additions,
+        lines_removed=item.deletions,
+    )
+    if item.move_path:
+        yield FileChange(path=path, change_type="deleted")
+
+
+def _from_patch(item: patches.FilePatch) -> Iterator[FileChange]:
+    """What a patch says it does; the file around its hunks is not known."""
+    hunks = ("".join(f"{sign}{text}\n" for sign, text in hunk.lines) for hunk in item.hunks)
+    yield FileChange(
+        path=item.move_to or item.path,
+        change_type=_PATCHED[item.kind],
+        diff="".join(f"@@\n{hunk}" for hunk in hunks) or None,
+        lines_added=item.additions,
+        lines_removed=item.deletions,
+    )
+    if item.move_to:
+        yield FileChange(path=item.path, change_type="deleted")
+
+
+def _from_input(path: str, raw: Mapping[str, Any], raw_output: Any) -> list[FileChange]:
+    """A write or an edit whose agent sent no diff; a snippet is diffed as a snippet."""
+    pairs = (("old_string", "new_string"), ("oldString", "newString"), ("before", "after"), ("old_str", "new_str"))
+    for old_key, new_key in pairs:
+        old, new = raw.get(old_key), raw.get(new_key)
+        if isinstance(old, str) and isinstance(new, str):
+            return [_from_diff(path, old, new)] if old else [_from_diff(path, None, new)]
+    metadata = raw_output.get("metadata") if isinstance(raw_output, Mapping) else None
+    existed = metadata.get("exists") if isinstance(metadata, Mapping) else None
+    new = raw.get("content")
+    if existed is False and isinstance(new, str):
+        return [_from_diff(path, None, new)]
+    return [FileChange(path=path, change_type="modified")]
+
+
+# -- structured output --------------------------------------------------------------------------------------------
+
+
+def structured_output(
+    category: str, raw_input: Any, raw_output: Any, output: str, changes: list[FileChange], code: int | None
+) -> ToolStructuredOutput | None:
+    """The output as data, where the agent told enough of it."""
+    if len(changes) == 1 and changes[0].diff is not None:
+        change = changes[0]
+        return FileDiff(path=change.path, diff=change.diff or "", change_type=change.change_type)
+    if category == "terminal" and code is not None:
+        return _command_output(raw_output, output, code)
+    if isinstance(raw_input, Mapping):
+        if category in ("search", "file_read") and isinstance(raw_input.get("pattern"), str):
+            return SearchResults(results=_matches(output))
+        url = raw_input.get("url")
+        if category == "web" and isinstance(url, str):
+            return WebContent(url=url, title=_title(raw_output), summary=output[:SUMMARY] or None)
+    return None
+
+
+def _command_output(raw: Any, output: str, code: int) -> CommandOutput:
+    stdout = raw.get("stdout") if isinstance(raw, Mapping) else None
+    stderr = raw.get("stderr") if isinstance(raw, Mapping) else None
+    return CommandOutput(
+        exit_code=code,
+        stdout=stdout if isinstance(stdout, str) else output,
+        stderr=stderr if isinstance(stderr, str) else "",
+    )
+
+
+def _matches(output: str) -> list[SearchMatch]:
+    found: list[SearchMatch] = []
+    for line in output.splitlines():
+        text = line.strip()
+        if not text or text.startswith("```") or _NOTHING.fullmatch(text.rstrip(".")):
+            continue
+        hit = _HIT.fullmatch(text)
+        # a number of more digits than any file has lines is not a line number
+        if hit and len(hit["line"]) < 10:
+            found.append(SearchMatch(file=hit["file"], line=int(hit["line"]), content=hit["content"]))
+        elif " " not in text:
+            found.append(SearchMatch(file=text, line=0, content=""))
+        if len(found) == MATCHES:
+            break
+    return found
+
+
+def _title(raw: Any) -> str | None:
+    title = raw.get("title") if isinstance(raw, Mapping) else None
+    return title if isinstance(title, str) else None
+
+
+# -- git ----------------------------------------------------------------------------------------------------------
+
+_COMMIT = re.compile(r"^\[(?P<where>[^\]\n]*?) ?(?P<hash>[0-9a-f]{7,40})\] ?(?P<subject>.*)$", re.MULTILINE)
+_FILES = re.compile(r"(\d{1,9}) files? changed")
+_PULL_REQUEST = re.compile(r"https?://\S+/(?:pull|merge_requests)/(\d{1,9})")
+
+
+def git_operations(raw_input: Any, output: str) -> list[GitOperation]:
+    """What a shell command that ended well did to the repository and to its remotes."""
+    command = command_text(raw_input)
+    if command is None or ("git" not in command and "gh " not in command):
+        return []
+    done = (_git(item, output) for item in parse(command).commands)
+    return [operation for operation in done if operation is not None]
+
+
+def _git(command: Command, output: str) -> GitOperation | None:
+    words = [word.text for word in command.words[1:]]
+    if command.name == "gh" and words[:2] == ["pr", "create"]:
+        return _pull_request(words, output)
+    if command.name != "git":
+        return None
+    verb, rest = _subcommand(words)
+    reader = _GIT.get(verb)
+    return reader(rest, output) if reader else None
+
+
+def _subcommand(words: list[str]) -> tuple[str, list[str]]:
+    """Skip git's own options, two of which take a value as a word of its own."""
+    index = 0
+    while index < len(words) and words[index].startswith("-"):
+        index += 2 if words[index] in ("-c", "-C", "--git-dir", "--work-tree", "--namespace") else 1
+    return (words[index], words[index + 1 :]) if index < len(words) else ("", [])
+
+
+def _operands(words: list[str]) -> list[str]:
+    return [word for word in words if not word.startswith("-")]
+
+
+def _value(words: list[str], *options: str) -> str | None:
+    for index, word in enumerate(words):
+        if word in options and index + 1 < len(words):
+            return words[index + 1]
+        for option in options:
+            if option.startswith("--") and word.startswith(option + "="):
+                return word[len(option) + 1 :]
+    return None
+
+
+def _commit(words: list[str], output: str) -> GitOperation:
+    made = _COMMIT.search(output)
+    files = _FILES.search(output)
+    message = _value(words, "-m", "--message", "-am") or (made["subject"] if made else "")
+    return CommitMade(message=message, hash=made["hash"] if made else "", files_changed=int(files[1]) if files else 0)
+
+
+def _checkout(words: list[str], output: str) -> GitOperation | None:
+    created = _value(words, "-b", "-B", "-c", "-C", "--create", "--orphan")
+    operands = _operands(words)
+    if created is not None:
+        others = [word for word in operands if word != created]
+        return BranchCreated(name=created, from_=others[0] if others else "HEAD")
+    # with `--` or several operands, files are restored and no branch is switched
+    return BranchSwitched(name=operands[0]) if len(operands) == 1 and "--" not in words else None
+
+
+def _branch(words: list[str], output: str) -> GitOperation | None:
+    operands = _operands(words)
+    if not operands or len(operands) != len(words):
+        return None  # a listing, a deletion, a rename
+    return BranchCreated(name=operands[0], from_=operands[1] if len(operands) > 1 else "HEAD")
+
+
+def _push(words: list[str], output: str) -> GitOperation:
+    operands = _operands(words)
+    return Pushed(remote=operands[0] if operands else "origin", branch=operands[1] if len(operands) > 1 else "HEAD")
+
+
+def _stash(words: list[str], output: str) -> GitOperation | None:
+    action = next(iter(_operands(words)), "push")
+    if action in ("push", "save"):
+        return Stashed(action="push")
+    return Stashed(action="pop") if action == "pop" else None
+
+
+def _pull_request(words: list[str], output: str) -> GitOperation | None:
+    made = _PULL_REQUEST.search(output)
+    if made is None:
+        return None
+    return PullRequestCreated(number=int(made[1]), title=_value(words, "-t", "--title") or "", url=made[0])
+
+
+_GIT = {
+    "commit": _commit,
+    "checkout": _checkout,
+    "switch": _checkout,
+    "branch": _branch,
+    "push": _push,
+    "stash": _stash,
+}
+
+# -- the web ------------------------------------------------------------------------------------------------------
+
+
+def web_operation(raw_input: Any, raw_output: Any) -> WebOperation | None:
+    """What a web tool that ended well searched or fetched."""
+    if not isinstance(raw_input, Mapping):
+        return None
+    url, query = raw_input.get("url"), raw_input.get("query", raw_input.get("search_query"))
+    if isinstance(url, str):
+        status = raw_output.get("status", raw_output.get("statusCode")) if isinstance(raw_output, Mapping) else None
+        known = isinstance(status, int) and not isinstance(status, bool)
+        return WebFetched(url=url, title=_title(raw_output), status_code=status if known else None)
+    return WebSearched(query=query, results=_web_results(raw_output)) if isinstance(query, str) else None
+
+
+def _web_results(raw: Any) -> list[WebResult] | None:
+    items = raw.get("results") if isinstance(raw, Mapping) else raw
+    if not isinstance(items, list):
+        return None
+    found = [item for item in items if isinstance(item, Mapping) and isinstance(item.get("url"), str)]
+    return [
+        WebResult(
+            title=str(item.get("title") or ""),
+            url=str(item["url"]),
+            snippet=str(item.get("snippet") or item.get("text") or ""),
+        )
+        for item in found
+    ] or None

@@ -1,0 +1,224 @@
+"""Unified events back as ACP updates, for consumers that are ACP clients.
+
+An event that carries its source gives it back byte for byte. An event without one, because it was made by the hub or
+by an adapter that does not speak ACP, gives updates made here. An event whose source rides on an earlier one gives
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from ...acp import schema
+from ...acp.lenient import dec_hook
+from ...model.events import (
+    ApprovalRequestedEvent,
+    ContextWindowEvent,
+    CostUpdateEvent,
+    CustomEvent,
+    Event,
+    MessageCompleteEvent,
+    MessageDeltaEvent,
+    NotificationEvent,
+    PlanModeEvent,
+    ProgressEvent,
+    ThinkingCompleteEvent,
+    ThinkingDeltaEvent,
+    TodoUpdateEvent,
+    ToolCallErrorEvent,
+    ToolCallExecutingEvent,
+    ToolCallResultEvent,
+    ToolCallStartEvent,
+    UserQuestionEvent,
+)
+from ...model.tools import acp_kind, kind_of_category
+from .content import to_block
+
+__all__ = ["Projector", "to_updates"]
+
+_encode = msgspec.json.Encoder().encode
+Made = list[dict[str, Any]]
+_check = msgspec.json.Decoder(schema.SessionUpdate, dec_hook=dec_hook).decode
+
+
+def to_updates(events: Iterable[Event]) -> list[bytes]:
+    """The updates of some events, each the JSON of one `update` object."""
+    project = Projector().project
+    return [update for event in events for update in project(event)]
+
+
+class Projector:
+    """Follows one session's events, from its beginning or from any cursor."""
+
+    def __init__(self) -> None:
+        self._streamed: set[str] = set()
+        self._output: dict[str, str] = {}
+        self._context: dict[str, Any] | None = None
+
+    def project(self, event: Event) -> list[bytes]:
+        source = event.source
+        if source is None:
+            maker = _MAKERS.get(type(event))
+            return [_encode(update) for update in maker(self, event)] if maker else []
+        return [source] if source and _is_update(event) else []
+
+    # -- makers --
+
+    def _delta(self, event: MessageDeltaEvent) -> Made:
+        self._streamed.add(event.message_id)
+        kind = "user_message_chunk" if event.role == "user" else "agent_message_chunk"
+        block = to_block(event.content) if event.content is not None else _text(event.delta)
+        return [_chunk(kind, event.message_id, block)]
+
+    def _complete(self, event: MessageCompleteEvent) -> Made:
+        if event.message_id in self._streamed:
+            self._streamed.discard(event.message_id)
+            return []
+        kind = "user_message_chunk" if event.role == "user" else "agent_message_chunk"
+        return [_chunk(kind, event.message_id, to_block(content)) for content in event.content]
+
+    def _thought(self, event: ThinkingDeltaEvent) -> Made:
+        self._streamed.add(event.message_id)
+        block = to_block(event.content) if event.content is not None else _text(event.delta)
+        return [_chunk("agent_thought_chunk", event.message_id, block)]
+
+    def _thought_complete(self, event: ThinkingCompleteEvent) -> Made:
+        if event.message_id in self._streamed or not event.content:
+            self._streamed.discard(event.message_id)
+            return []
+        return [_chunk("agent_thought_chunk", event.message_id, _text(event.content))]
+
+    def _start(self, event: ToolCallStartEvent) -> Made:
+        made = {
+            "sessionUpdate": "tool_call",
+            "toolCallId": event.tool_call_id,
+            "title": event.title or event.description or event.name,
+            "name": event.name,
+            "kind": acp_kind(event.kind) if event.kind else kind_of_category(event.category),
+            "status": "pending",
+        }
+        return [{**made, "locations": event.locations} if event.locations else made]
+
+    def _executing(self, event: ToolCallExecutingEvent) -> Made:
+        status = "pending" if event.requires_approval else "in_progress"
+        return [_call(event.tool_call_id, status=status, rawInput=event.input)]
+
+    def _progress(self, event: ProgressEvent) -> Made:
+        if event.tool_call_id is None:
+            return []
+        fields: dict[str, Any] = {"title": event.label}
+        if event.output is not None:
+            before = "" if event.replace else self._output.get(event.tool_call_id, "")
+            self._output[event.tool_call_id] = before + event.output
+            fields["content"] = _shown(before + event.output)
+        if event.locations is not None:
+            fields["locations"] = event.locations
+        return [_call(event.tool_call_id, **fields)]
+
+    def _result(self, event: ToolCallResultEvent) -> Made:
+        self._output.pop(event.tool_call_id, None)
+        fields: dict[str, Any] = {"status": "completed", "content": _shown(event.output)}
+        if event.structured is not None:
+            fields["rawOutput"] = event.structured
+        return [_call(event.tool_call_id, **fields)]
+
+    def _error(self, event: ToolCallErrorEvent) -> Made:
+        self._output.pop(event.tool_call_id, None)
+        text = event.error.message
+        if event.output and event.output != text:
+            text = f"{event.output}\n{text}"
+        return [_call(event.tool_call_id, status="failed", content=_shown(text), rawOutput={"error": event.error})]
+
+    def _todos(self, event: TodoUpdateEvent) -> Made:
+        entries = [
+            {"content": todo.content, "status": todo.status, "priority": todo.priority or "medium"}
+            for todo in event.todos
+        ]
+        return [{"sessionUpdate": "plan", "entries": entries}]
+
+    def _plan_mode(self, event: PlanModeEvent) -> Made:
+        if event.mode_id is None:
+            return []
+        return [{"sessionUpdate": "current_mode_update", "currentModeId": event.mode_id}]
+
+    def _context_window(self, event: ContextWindowEvent) -> Made:
+        self._context = {"sessionUpdate": "usage_update", "used": event.used, "size": event.limit}
+        return [self._context]
+
+    def _cost(self, event: CostUpdateEvent) -> Made:
+        if self._context is None:
+            return []
+        cost = {"amount": event.cumulative.total, "currency": event.cumulative.currency}
+        return [{**self._context, "cost": cost}]
+
+    def _notification(self, event: NotificationEvent) -> Made:
+        severity = "other" if event.level == "success" else event.level
+        made = {"sessionUpdate": "notice", "severity": severity, "title": event.title}
+        return [{**made, "description": event.message} if event.message else made]
+
+    def _custom(self, event: CustomEvent) -> Made:
+        if event.namespace != "acp":
+            return []
+        if event.event_name == "session_setup":
+            return _setup(event.data)
+        update = {"sessionUpdate": event.event_name, **event.data}
+        try:
+            _check(_encode(update))  # what we send fits the schema, whoever made the event
+        except msgspec.DecodeError:
+            return []
+        return [update]
+
+
+_MAKERS: dict[type[Event], Callable[[Projector, Any], Made]] = {
+    MessageDeltaEvent: Projector._delta,
+    MessageCompleteEvent: Projector._complete,
+    ThinkingDeltaEvent: Projector._thought,
+    ThinkingCompleteEvent: Projector._thought_complete,
+    ToolCallStartEvent: Projector._start,
+    ToolCallExecutingEvent: Projector._executing,
+    ProgressEvent: Projector._progress,
+    ToolCallResultEvent: Projector._result,
+    ToolCallErrorEvent: Projector._error,
+    TodoUpdateEvent: Projector._todos,
+    PlanModeEvent: Projector._plan_mode,
+    ContextWindowEvent: Projector._context_window,
+    CostUpdateEvent: Projector._cost,
+    NotificationEvent: Projector._notification,
+    CustomEvent: Projector._custom,
+}
+
+
+def _is_update(event: Event) -> bool:
+    """The source of a question or of a turn's end is a request or an answer, no update."""
+    if isinstance(event, CustomEvent):
+        return event.namespace != "pilothouse"
+    return not isinstance(event, (ApprovalRequestedEvent, UserQuestionEvent))
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _chunk(kind: str, message_id: str, block: Mapping[str, Any]) -> dict[str, Any]:
+    return {"sessionUpdate": kind, "content": block, "messageId": message_id}
+
+
+def _call(call_id: str, **fields: Any) -> dict[str, Any]:
+    return {"sessionUpdate": "tool_call_update", "toolCallId": call_id, **fields}
+
+
+def _shown(text: str) -> list[dict[str, Any]]:
+    return [{"type": "content", "content": _text(text)}]
+
+
+def _setup(data: Mapping[str, Any]) -> Made:
+    made: Made = []
+    if isinstance(data.get("configOptions"), list):
+        made.append({"sessionUpdate": "config_option_update", "configOptions": data["configOptions"]})
+    modes = data.get("modes")
+    if isinstance(modes, Mapping) and isinstance(modes.get("currentModeId"), str):
+        made.append({"sessionUpdate": "current_mode_update", "currentModeId": modes["currentModeId"]})
+    return made

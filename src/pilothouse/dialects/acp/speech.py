@@ -1,0 +1,153 @@
+"""Messages and thoughts: chunks in, `start`, `delta` and `complete` out.
+
+A message is open from its first chunk until something else follows. What comes between chunks without being part of
+the conversation (usage, modes, commands) does not end it, so that agents which report usage while they talk are not
+cut into pieces.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...acp import schema
+from ...model.events import (
+    Event,
+    MessageCompleteEvent,
+    MessageDeltaEvent,
+    MessageStartEvent,
+    SubAgentProgressEvent,
+    ThinkingCompleteEvent,
+    ThinkingDeltaEvent,
+    ThinkingStartEvent,
+)
+from ...model.records import MessageContent, TextContent
+from .call import parent_of
+from .content import to_content
+from .stream import Stream
+
+__all__ = ["CHUNKS", "Speech"]
+
+CHUNKS: dict[type, str] = {
+    schema.AgentMessageChunk: "assistant",
+    schema.UserMessageChunk: "user",
+    schema.AgentThoughtChunk: "thought",
+}
+"""What is spoken by each kind of chunk: a message of a role, or a thought."""
+
+
+class Speech:
+    """At most one open message or thought."""
+
+    def __init__(self, stream: Stream, prefix: str) -> None:
+        self._stream = stream
+        self._prefix = prefix
+        self._count = 0
+        self._ended: dict[str, int] = {}
+        self._kind = ""
+        self._id = ""
+        self._given: str | None = None
+        self._pieces: list[str | MessageContent] = []
+
+    def delta(self, kind: str, chunk: Any) -> Event | None:
+        """The one event of a chunk that goes on with what is open, made without ceremony; None for any other.
+
+        Nearly every update of a session takes this way.
+        """
+        content = chunk.content
+        if kind != self._kind or type(content) is not schema.TextContentBlock or chunk.field_meta is not None:
+            return None
+        given = chunk.message_id
+        if given is not None and given != self._given:
+            return None
+        text = content.text
+        self._pieces.append(text)
+        stream = self._stream
+        if kind == "thought":
+            return ThinkingDeltaEvent(
+                seq=0, session_id=stream.session_id, timestamp=stream.now, message_id=self._id, delta=text
+            )
+        return MessageDeltaEvent(
+            seq=0,
+            session_id=stream.session_id,
+            timestamp=stream.now,
+            message_id=self._id,
+            role=kind,  # type: ignore[arg-type]  # a role, as it is no thought
+            delta=text,
+        )
+
+    def chunk(self, kind: str, chunk: Any) -> None:
+        """Take in any chunk."""
+        parent = parent_of(chunk.field_meta or {})
+        if parent is not None:
+            # a sub-agent's words are its own; mixed into the parent's they could not be told apart
+            text = getattr(chunk.content, "text", None) or ""
+            self._stream.emit(SubAgentProgressEvent, sub_agent_id=parent, message=text)
+            return
+        given = chunk.message_id
+        if kind != self._kind or (given is not None and given != self._given):
+            self.close()
+            self._open(kind, given)
+        content = to_content(chunk.content)
+        text = content.text if isinstance(content, TextContent) else ""
+        self._pieces.append(text if isinstance(content, TextContent) else content)
+        block = None if isinstance(content, TextContent) else content
+        if kind == "thought":
+            self._stream.emit(ThinkingDeltaEvent, message_id=self._id, delta=text, content=block)
+        else:
+            self._stream.emit(MessageDeltaEvent, message_id=self._id, role=kind, delta=text, content=block)
+
+    def _open(self, kind: str, given: str | None) -> None:
+        self._kind, self._given, self._id = kind, given, self._new_id(given)
+        self._pieces = []
+        if kind == "thought":
+            self._stream.emit(ThinkingStartEvent, message_id=self._id)
+        else:
+            self._stream.emit(MessageStartEvent, message_id=self._id, role=kind)
+
+    def _new_id(self, given: str | None) -> str:
+        """The agent's own id, numbered when the same message goes on after something else."""
+        if given is None:
+            self._count += 1
+            return f"{self._prefix}m{self._count}"
+        part = self._ended.get(given, 0) + 1
+        self._ended[given] = part
+        return given if part == 1 else f"{given}.{part}"
+
+    def close(self, stop_reason: str | None = None) -> None:
+        """Complete what is open."""
+        kind, self._kind = self._kind, ""
+        if not kind:
+            return
+        pieces, self._pieces = self._pieces, []
+        if kind == "thought":
+            text = "".join(piece for piece in pieces if isinstance(piece, str))
+            self._stream.emit(ThinkingCompleteEvent, message_id=self._id, content=text)
+            return
+        reason = stop_reason if kind == "assistant" else None
+        self._stream.emit(
+            MessageCompleteEvent, message_id=self._id, role=kind, content=_joined(pieces), stop_reason=reason
+        )
+
+    def say(self, kind: str, content: list[MessageContent], message_id: str | None) -> None:
+        """A whole message at once."""
+        self.close()
+        message_id = self._new_id(message_id)
+        self._stream.emit(MessageStartEvent, message_id=message_id, role=kind)
+        self._stream.emit(MessageCompleteEvent, message_id=message_id, role=kind, content=content)
+
+
+def _joined(pieces: list[str | MessageContent]) -> list[MessageContent]:
+    """Pieces in order, neighbouring text in one block."""
+    content: list[MessageContent] = []
+    texts: list[str] = []
+    for piece in pieces:
+        if isinstance(piece, str):
+            texts.append(piece)
+            continue
+        if texts:
+            content.append(TextContent(text="".join(texts)))
+            texts = []
+        content.append(piece)
+    if texts:
+        content.append(TextContent(text="".join(texts)))
+    return content

@@ -1,0 +1,50 @@
+"""Where a translator puts the events of the update at hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...model.events import DERIVED, Event, SessionStatusChangedEvent, TodoUpdateEvent
+from ...model.records import SessionStatus, Todo
+from ...model.session import status_after
+
+__all__ = ["Stream"]
+
+
+class Stream:
+    """Events in order, stamped with session and time; the status moves with them."""
+
+    def __init__(self, session_id: str, status: SessionStatus) -> None:
+        self.session_id = session_id
+        self.status = status
+        self.now = ""
+        self.source: bytes | None = DERIVED
+        self.waiting: set[str] = set()
+        self._todos: list[Todo] | None = None
+        self._events: list[Event] = []
+
+    def emit(self, cls: type[Event], *, because: str | None = None, **fields: Any) -> Event:
+        """Append an event, and the move of the status that it implies (`because` is that move's reason)."""
+        event = cls(seq=0, session_id=self.session_id, timestamp=self.now, **fields)
+        event.source = self.source
+        self._events.append(event)
+        status = status_after(self.status, event, pending=bool(self.waiting))
+        if status != self.status:
+            before, self.status = self.status, status
+            self.emit(SessionStatusChangedEvent, from_=before, to=status, reason=because)
+        return event
+
+    def todos(self, todos: list[Todo]) -> bool:
+        """Append the list of things to do, unless it is the one that was told last."""
+        if todos == self._todos:
+            return False
+        self._todos = todos
+        self.emit(TodoUpdateEvent, todos=todos)
+        return True
+
+    def take(self, source: bytes | None = None) -> list[Event]:
+        """The events since the last time; `source` goes with the first of them."""
+        events, self._events = self._events, []
+        if source is not None and events:
+            events[0].source = source
+        return events

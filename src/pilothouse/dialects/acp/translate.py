@@ -1,0 +1,384 @@
+"""ACP in, unified events out.
+
+A translator follows one session: it is told everything the agent sent and everything that was answered, in order,
+with the time, and returns the events of each. It holds just enough state to know what is open. An update's JSON
+rides on the first of its events as `source`; a request's and an answer's rides on the event that names it
+(`approval:requested`, `interaction:question`, the end of the turn), because what is announced or closed on the way
+there has to reach consumers before it.
+
+Nothing is swallowed: what has no event type becomes `custom`, what cannot be read becomes a diagnostic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from ...acp.lenient import Repair
+from ...acp.model import to_wire
+from ...model.errors import ACPError
+from ...model.events import (
+    DERIVED,
+    ApprovalRequestedEvent,
+    ApprovalResolvedEvent,
+    CustomEvent,
+    EnvironmentInfoEvent,
+    Event,
+    SessionCompletedEvent,
+    SessionErrorEvent,
+    SessionPausedEvent,
+    SessionResumedEvent,
+    SessionStartedEvent,
+    UserQuestionEvent,
+)
+from ...model.records import (
+    CostBreakdown,
+    EnvironmentAgent,
+    EnvironmentContext,
+    EnvironmentProject,
+    EnvironmentRuntime,
+    SessionStatus,
+    SessionSummary,
+    TokenUsage,
+)
+from ...model.risk import assess_risk
+from ...model.tools import describe_tool_call
+from .asking import preview, question
+from .call import judged_input, known_input
+from .content import as_blocks, to_content
+from .reading import last_segment, mapping, model_of, permission_of, source_of, string
+from .resources import rate_limit
+from .stream import Stream
+from .updates import Updates
+
+__all__ = ["Translator"]
+
+
+class Translator:
+    """The events of one session.
+
+    `status`, `usage`, `cost` and `prefix` take up a session that was left: where it stood, and what the ids of
+    messages that the agent does not name begin with, so that they stay different from the earlier ones.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        *,
+        workspace: str | None = None,
+        status: SessionStatus = "starting",
+        usage: TokenUsage | None = None,
+        cost: CostBreakdown | None = None,
+        plan_mode: bool = False,
+        prefix: str = "",
+        on_repair: Callable[[Repair], None] | None = None,
+    ) -> None:
+        self.workspace = workspace
+        self.turn: str | None = None
+        self._stream = Stream(session_id, status)
+        self._updates = Updates(
+            self._stream,
+            workspace=workspace,
+            usage=usage,
+            cost=cost,
+            plan_mode=plan_mode,
+            prefix=prefix,
+            on_repair=on_repair,
+        )
+        self._speech = self._updates.speech
+        self._calls = self._updates.calls
+        self._resources = self._updates.resources
+        self._approvals: dict[str, str] = {}
+        self._questions: list[str] = []
+
+    @property
+    def status(self) -> SessionStatus:
+        return self._stream.status
+
+    def update(self, update: Any, now: str) -> list[Event]:
+        """The events of one `session/update`: its `update` object as JSON bytes, as a dict, or decoded.
+
+        Bytes are kept verbatim as the source; give them whenever there are any. There is always at least one event.
+        """
+        return self._updates.take(update, now)
+
+    # -- the session --
+
+    def started(
+        self,
+        now: str,
+        *,
+        agent: str,
+        result: Any = None,
+        info: Any = None,
+        runtime: EnvironmentRuntime | None = None,
+    ) -> list[Event]:
+        """The agent answered `session/new` with `result`; `info` is how it named itself in `initialize`."""
+        self._stream.now = now
+        setup = mapping(result)
+        path = self.workspace or ""
+        model = model_of(setup)
+        with self._unsourced():
+            self._stream.emit(
+                SessionStartedEvent,
+                agent=agent,
+                project_path=path,
+                project_name=last_segment(path),
+                working_directory=path,
+                model=model.id if model else None,
+            )
+            self._setup(setup)
+            named = mapping(info)
+            who = EnvironmentAgent(
+                name=string(named, "name") or agent,
+                version=string(named, "version"),
+                display_name=string(named, "title") or string(named, "name") or agent,
+            )
+            project = EnvironmentProject(path=path, name=last_segment(path))
+            context = EnvironmentContext(agent=who, project=project, runtime=runtime, model=model)
+            self._stream.emit(EnvironmentInfoEvent, context=context)
+        return self._stream.take()
+
+    def resumed(self, now: str, *, previous: str | None = None, result: Any = None) -> list[Event]:
+        """The agent answered `session/load` or `session/resume`, or a pause is over."""
+        self._stream.now = now
+        with self._unsourced():
+            self._stream.emit(SessionResumedEvent, previous_session_id=previous)
+            self._setup(mapping(result))
+        return self._stream.take()
+
+    def _setup(self, setup: Mapping[str, Any]) -> None:
+        told = {key: setup[key] for key in ("modes", "configOptions", "models") if setup.get(key) is not None}
+        if told:
+            self._custom("acp", "session_setup", told)
+        modes = told.get("modes")
+        mode = modes.get("currentModeId") if isinstance(modes, Mapping) else None
+        if isinstance(mode, str):
+            self._updates.entered(mode)
+
+    def paused(self, now: str, reason: str | None = None) -> list[Event]:
+        """No further turn begins until the session is resumed."""
+        self._stream.now = now
+        with self._unsourced():
+            self._stream.emit(SessionPausedEvent, reason=reason)
+        return self._stream.take()
+
+    def completed(self, summary: SessionSummary, now: str) -> list[Event]:
+        """The session is over. What is open is closed first."""
+        self._stream.now = now
+        self._close("session_completed", "The session was closed before the tool call ended.", "cancelled")
+        with self._unsourced():
+            self._stream.emit(SessionCompletedEvent, summary=summary)
+        return self._stream.take()
+
+    # -- turns --
+
+    def prompt(self, prompt: Any, now: str, *, turn_id: str, message_id: str | None = None) -> list[Event]:
+        """A prompt is sent to the agent: text, or content blocks."""
+        self._stream.now = now
+        with self._unsourced():
+            self.turn = turn_id
+            self._custom("pilothouse", "turn_started", {"turnId": turn_id})
+            content = [to_content(block) for block in as_blocks(prompt)]
+            self._speech.say("user", content, message_id)
+        return self._stream.take()
+
+    def result(self, result: Any, now: str) -> list[Event]:
+        """The agent answered the prompt."""
+        self._stream.now = now
+        answer = mapping(result)
+        stop_reason = string(answer, "stopReason") or "end_turn"
+        if stop_reason == "cancelled":
+            self._close("cancelled", "The turn was cancelled.", stop_reason)
+        else:
+            self._close("unfinished", "The turn ended before the agent told how the tool call ended.", stop_reason)
+        self._resources.answer(answer)
+        return self._end(stop_reason, source_of(result))
+
+    def failed(self, error: Any, now: str) -> list[Event]:
+        """The agent answered the prompt with a JSON-RPC error."""
+        self._stream.now = now
+        fields = mapping(error)
+        message = string(fields, "message") or "The agent answered with an error."
+        code, data = fields.get("code"), fields.get("data")
+        self._close("turn_failed", "The turn failed before the tool call ended.", "error")
+        with self._unsourced():
+            limited = rate_limit(self._stream, code, message, data)
+            name = "rate_limited" if limited else _ERRORS.get(code if isinstance(code, int) else 0, "agent_error")
+            agent_code = str(code) if code is not None else None
+            self._emit_error(name, message, data, agent_code)
+        return self._end("error", source_of(error))
+
+    def died(self, now: str, *, exit_code: int | None = None, stderr_tail: str = "") -> list[Event]:
+        """The agent's process is gone."""
+        self._stream.now = now
+        how = "was killed or vanished" if exit_code is None else f"ended with exit code {exit_code}"
+        self._close("agent_died", f"The agent {how} before the tool call ended.", "error")
+        details = {"exitCode": exit_code, "stderrTail": stderr_tail}
+        with self._unsourced():
+            self._emit_error("agent_died", f"The agent {how}.", details, None)
+        return self._end("error", None) if self.turn is not None else self._stream.take()
+
+    def interrupted(self, now: str) -> list[Event]:
+        """The hub was restarted while things were open."""
+        self._stream.now = now
+        self._close("interrupted", "The hub was restarted before the tool call ended.", "interrupted")
+        return self._end("interrupted", None) if self.turn is not None else self._stream.take()
+
+    def _emit_error(self, code: str, message: str, details: Any, agent_code: str | None) -> None:
+        error = ACPError(code=code, message=message, recoverable=True, details=details, agent_code=agent_code)
+        self._stream.emit(SessionErrorEvent, error=error)
+
+    def _close(self, code: str, message: str, stop_reason: str) -> None:
+        """Close everything that is open, in the order a reader expects: words, questions, calls."""
+        self._speech.close(stop_reason)
+        with self._unsourced():
+            for request_id in list(self._approvals):
+                self._resolved(request_id, approved=False, resolved_by="cancelled", reason=message)
+            for question_id in list(self._questions):
+                self._answered(question_id, "cancelled", None)
+            self._calls.close(code, message)
+            self._updates.end_sub_agents(message)
+
+    def _end(self, stop_reason: str, source: bytes | None) -> list[Event]:
+        turn, self.turn = self.turn, None
+        with self._unsourced():
+            data = {"turnId": turn or "", "stopReason": stop_reason}
+            event = self._custom("pilothouse", "turn_ended", data, because=stop_reason)
+            event.source = source
+        return self._stream.take()
+
+    # -- questions to the user --
+
+    def permission(self, params: Any, now: str, *, request_id: str, expires_at: str | None = None) -> list[Event]:
+        """The agent asks, by `session/request_permission`, whether a tool call may go on."""
+        self._stream.now = now
+        self._speech.close()
+        wire = mapping(params)
+        asked, options = permission_of(wire)
+        # a call that nothing else announced reaches consumers of updates through what is made of these events
+        self._stream.source = DERIVED if self._calls.is_open(asked.tool_call_id) else None
+        call = self._calls.asked(asked)
+        self._approvals[request_id] = call.id
+        self._stream.waiting.add(request_id)
+        self._calls.execute(call, requires_approval=True)
+        tool_input = {**known_input(call), **(asked.raw_input if isinstance(asked.raw_input, dict) else {})}
+        risk = assess_risk(call.name, judged_input(call, tool_input), self.workspace)
+        event = self._stream.emit(
+            ApprovalRequestedEvent,
+            request_id=request_id,
+            tool_call_id=call.id,
+            tool_name=call.name,
+            tool_input=tool_input,
+            description=describe_tool_call(call.name, tool_input) if tool_input else call.title or call.name,
+            risk_level=risk.level,
+            expires_at=expires_at,
+            preview=preview(call, judged_input(call, tool_input), self.workspace),
+            options=options,
+            risk_reasons=[str(reason) for reason in risk.reasons],
+        )
+        event.source = source_of(params)
+        self._stream.source = DERIVED
+        return self._stream.take()
+
+    def resolve(
+        self,
+        request_id: str,
+        now: str,
+        *,
+        approved: bool,
+        resolved_by: Literal["user", "policy", "timeout", "cancelled"],
+        reason: str | None = None,
+        option_id: str | None = None,
+        decided_by: str | None = None,
+    ) -> list[Event]:
+        """A permission was decided. Deciding one that is not pending gives no event."""
+        self._stream.now = now
+        with self._unsourced():
+            if request_id in self._approvals:
+                self._resolved(
+                    request_id,
+                    approved=approved,
+                    resolved_by=resolved_by,
+                    reason=reason,
+                    option_id=option_id,
+                    decided_by=decided_by,
+                )
+        return self._stream.take()
+
+    def _resolved(self, request_id: str, *, approved: bool, **fields: Any) -> None:
+        call_id = self._approvals.pop(request_id)
+        self._stream.waiting.discard(request_id)
+        call = self._calls.get(call_id)
+        if call is not None and not approved and fields["resolved_by"] != "cancelled":
+            call.rejected = True
+        self._stream.emit(
+            ApprovalResolvedEvent, request_id=request_id, tool_call_id=call_id, approved=approved, **fields
+        )
+
+    def question(self, params: Any, now: str, *, question_id: str, expires_at: str | None = None) -> list[Event]:
+        """The agent asks, by `elicitation/create`, for input."""
+        self._stream.now = now
+        self._speech.close()
+        wire = mapping(params)
+        call_id = wire.get("toolCallId")
+        with self._unsourced():
+            self._questions.append(question_id)
+            self._stream.waiting.add(question_id)
+            event = self._stream.emit(
+                UserQuestionEvent,
+                question_id=question_id,
+                expires_at=expires_at,
+                tool_call_id=call_id if isinstance(call_id, str) else None,
+                **question(wire),
+            )
+            event.source = source_of(params)
+        return self._stream.take()
+
+    def answer(self, question_id: str, now: str, *, outcome: str, answer: Any = None) -> list[Event]:
+        """A question was answered (`answered`), refused (`declined`) or dropped (`cancelled`)."""
+        self._stream.now = now
+        with self._unsourced():
+            if question_id in self._questions:
+                self._answered(question_id, outcome, answer)
+        return self._stream.take()
+
+    def _answered(self, question_id: str, outcome: str, answer: Any) -> None:
+        self._questions.remove(question_id)
+        self._stream.waiting.discard(question_id)
+        data = {"questionId": question_id, "outcome": outcome, "answer": answer}
+        self._custom("pilothouse", "question_answered", data)
+
+    # -- everything else --
+
+    def extension(self, method: str, params: Any, now: str) -> list[Event]:
+        """A notification outside the protocol."""
+        self._stream.now = now
+        data = to_wire(params)
+        self._custom("acp", method, data if isinstance(data, dict) else {"params": data})
+        events = self._stream.take()
+        for event in events:
+            event.source = DERIVED
+        return events
+
+    def unreadable(self, text: str, reason: str, now: str) -> list[Event]:
+        """A line of the agent that is no message."""
+        self._stream.now = now
+        self._updates.unreadable(text, reason)
+        return self._stream.take()
+
+    def _custom(self, namespace: str, name: str, data: dict[str, Any], because: str | None = None) -> Event:
+        return self._stream.emit(CustomEvent, because=because, namespace=namespace, event_name=name, data=data)
+
+    @contextmanager
+    def _unsourced(self) -> Iterator[None]:
+        """What is emitted in here was told by no update; consumers of updates get one made for it."""
+        before, self._stream.source = self._stream.source, None
+        try:
+            yield
+        finally:
+            self._stream.source = before
+
+
+_ERRORS: Mapping[int, str] = {-32000: "auth_required", -32002: "not_found", -32800: "cancelled"}

@@ -1,0 +1,231 @@
+"""One `session/update` at a time: decoded once, handed to what follows its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from ...acp import schema
+from ...acp.lenient import Repair, UnknownUpdate, dec_hook, repair
+from ...acp.model import encode, to_wire
+from ...model.errors import ValidationError
+from ...model.events import (
+    DERIVED,
+    CustomEvent,
+    Event,
+    NotificationEvent,
+    PlanModeEvent,
+    SubAgentCompletedEvent,
+    SubAgentProgressEvent,
+    SubAgentSpawnedEvent,
+)
+from ...model.records import CostBreakdown, Todo, TokenUsage
+from ...model.tools import is_plan_mode
+from .calls import Calls
+from .reading import UNDECODABLE
+from .resources import Resources, rate_limit
+from .speech import CHUNKS, Speech
+from .stream import Stream
+
+__all__ = ["Updates"]
+
+UNREADABLE = 4000
+"""Characters of an unreadable line that its diagnostic keeps."""
+
+LEVELS: Mapping[str, str] = {"info": "info", "warning": "warning", "error": "error", "success": "success"}
+
+_decode: Callable[[bytes], Any] = msgspec.json.Decoder(schema.SessionUpdate, dec_hook=dec_hook).decode
+
+
+class Updates:
+    """What updates alone tell of a session; turns and questions are the translator's."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        *,
+        workspace: str | None,
+        usage: TokenUsage | None,
+        cost: CostBreakdown | None,
+        plan_mode: bool,
+        prefix: str,
+        on_repair: Callable[[Repair], None] | None,
+    ) -> None:
+        self._stream = stream
+        self.speech = Speech(stream, prefix)
+        self.calls = Calls(stream, workspace)
+        self.resources = Resources(stream, usage, cost)
+        self._plan_mode = plan_mode
+        self._sub_agents: set[str] = set()
+        self._on_repair = on_repair
+
+    def take(self, update: Any, now: str) -> list[Event]:
+        """The events of one update."""
+        stream = self._stream
+        stream.now = now
+        if type(update) is bytes:
+            try:
+                typed, source = _decode(update), update
+            except UNDECODABLE:
+                typed, source = self._repaired(update)
+                if typed is None:
+                    return stream.take()
+        else:
+            typed, source = self._given(update)
+            if typed is None:
+                return stream.take()
+        kind = CHUNKS.get(type(typed))
+        if kind is None:
+            _HANDLERS.get(type(typed), Updates._other)(self, typed)
+            return stream.take(source)
+        event = self.speech.delta(kind, typed)
+        if event is not None:
+            event.source = source
+            return [event]
+        self.speech.chunk(kind, typed)
+        return stream.take(source)
+
+    def _given(self, update: Any) -> tuple[Any, bytes]:
+        if isinstance(update, (msgspec.Raw, bytearray, memoryview)):
+            update = bytes(update)
+        elif isinstance(update, str):
+            update = update.encode(errors="replace")
+        if isinstance(update, bytes):
+            return self._repaired(update)
+        try:
+            source = encode(update)
+        except (TypeError, ValueError, RecursionError):
+            source = encode(repr(update))
+        return self._repaired(source)
+
+    def _repaired(self, source: bytes) -> tuple[Any, bytes]:
+        """An update outside the schema: mended, kept as unknown, or told of as unreadable (then None)."""
+        try:
+            wire = msgspec.json.decode(source)
+        except UNDECODABLE as exc:
+            self.unreadable(source.decode(errors="replace"), str(exc))
+            return None, DERIVED
+        try:
+            typed, repairs = repair(schema.SessionUpdate, wire, "update")
+        except (ValidationError, RecursionError) as exc:
+            if isinstance(wire, dict):
+                return UnknownUpdate(wire), source
+            self.unreadable(source.decode(errors="replace"), str(exc))
+            return None, DERIVED
+        if self._on_repair is not None:
+            for item in repairs:
+                self._on_repair(item)
+        return typed, source
+
+    def _other(self, update: Any) -> None:
+        """An update without an event type of its own."""
+        data = to_wire(update)
+        name = data.pop("sessionUpdate", None)
+        self._custom("acp", name if isinstance(name, str) else "unknown", data)
+
+    def _tool_call(self, update: Any) -> None:
+        self.speech.close()
+        self.calls.update(update, announced=True)
+
+    def _tool_call_update(self, update: Any) -> None:
+        self.speech.close()
+        self.calls.update(update, announced=False)
+
+    def _plan(self, update: Any) -> None:
+        self.speech.close()
+        self._told_todos(update, update.entries)
+
+    def _plan_content(self, update: Any) -> None:
+        entries = getattr(update.plan, "entries", None)
+        if entries is None:
+            self._other(update)
+        else:
+            self.speech.close()
+            self._told_todos(update, entries)
+
+    def _told_todos(self, update: Any, entries: list[Any]) -> None:
+        todos = [Todo(content=item.content, status=item.status, priority=item.priority) for item in entries]
+        if not self._stream.todos(todos):
+            self._other(update)  # told again: the source must ride on something
+
+    def _mode(self, update: Any) -> None:
+        if not self.entered(update.current_mode_id):
+            self._other(update)
+
+    def entered(self, mode_id: str) -> bool:
+        """Tell when a mode is a plan mode, or is one no longer."""
+        active = is_plan_mode(mode_id)
+        if not active and not self._plan_mode:
+            return False
+        self._plan_mode = active
+        self._stream.emit(PlanModeEvent, active=active, mode_id=mode_id)
+        return True
+
+    def _config(self, update: Any) -> None:
+        self._other(update)
+        for option in update.config_options:
+            value = getattr(option, "current_value", None)
+            if getattr(option, "category", None) != "mode" or not isinstance(value, str):
+                continue
+            if is_plan_mode(value) != self._plan_mode:
+                self.entered(value)
+
+    def _usage(self, update: Any) -> None:
+        self.resources.context(update.used, update.size)
+        if update.cost is not None:
+            self.resources.cost(update.cost.amount, update.cost.currency)
+
+    def _notice(self, update: Any) -> None:
+        level = LEVELS.get(update.severity, "info")
+        self._stream.emit(NotificationEvent, level=level, title=update.title, message=update.description or "")
+        rate_limit(self._stream, None, f"{update.title} {update.description or ''}".strip(), update.field_meta)
+
+    def _subagent(self, update: Any) -> None:
+        state = to_wire(update.state) if update.state is not None else {}
+        label = update.description or update.title or ""
+        if update.session_id not in self._sub_agents:
+            self._sub_agents.add(update.session_id)
+            parent = (update.field_meta or {}).get("parentToolCallId")
+            self._stream.emit(
+                SubAgentSpawnedEvent,
+                sub_agent_id=update.session_id,
+                parent_tool_call_id=parent if isinstance(parent, str) else "",
+                task=label,
+            )
+        elif state.get("state") != "idle":
+            self._stream.emit(SubAgentProgressEvent, sub_agent_id=update.session_id, message=label)
+        if state.get("state") == "idle":
+            self._sub_agents.discard(update.session_id)
+            result = str(state.get("stopReason") or label)
+            self._stream.emit(
+                SubAgentCompletedEvent, sub_agent_id=update.session_id, parent_tool_call_id="", result=result
+            )
+
+    def end_sub_agents(self, result: str) -> None:
+        """Nobody will tell any more how they ended."""
+        for sub_agent in sorted(self._sub_agents):
+            self._stream.emit(SubAgentCompletedEvent, sub_agent_id=sub_agent, parent_tool_call_id="", result=result)
+        self._sub_agents.clear()
+
+    def unreadable(self, text: str, reason: str) -> None:
+        """Tell of what is no message; it has no source that could be repeated."""
+        data = {"text": text[:UNREADABLE], "length": len(text), "reason": reason}
+        self._custom("pilothouse", "diagnostic", data).source = None
+
+    def _custom(self, namespace: str, name: str, data: dict[str, Any]) -> Event:
+        return self._stream.emit(CustomEvent, namespace=namespace, event_name=name, data=data)
+
+
+_HANDLERS: dict[type, Callable[[Updates, Any], None]] = {
+    schema.ToolCallStart: Updates._tool_call,
+    schema.ToolCallProgress: Updates._tool_call_update,
+    schema.AgentPlanUpdate: Updates._plan,
+    schema.AgentPlanContentUpdate: Updates._plan_content,
+    schema.CurrentModeUpdate: Updates._mode,
+    schema.ConfigOptionUpdate: Updates._config,
+    schema.UsageUpdate: Updates._usage,
+    schema.Notice: Updates._notice,
+    schema.SubagentUpdate: Updates._subagent,
+}

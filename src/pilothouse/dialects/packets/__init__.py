@@ -1,0 +1,49 @@
+"""Build packets as a dialect: the stream of one turn for web front ends.
+
+`project` makes packets of updates, answers, errors and events; `reading` reads them back; `detect` holds the
+documents' rules about what a packet shows; `views` reads a tool's input and output; `artifacts` finds what is worth
+showing; `shapes` are the structs.
+"""
+
+from __future__ import annotations
+
+from . import shapes, views
+from .artifacts import artifacts_of, detect_artifact
+from .detect import (
+    get_file_path,
+    is_new_file_operation,
+    is_task_tool,
+    is_todo_write_tool,
+    packet_type,
+    tool_kind,
+)
+from .project import packet_from_error, packet_from_result, packet_from_update, packets_from_event, stop_reason
+from .reading import PACKETS, read_packet, write_packet
+from .shapes import Packet
+from .views import FileText, input_view, output_view, unwrap_read
+
+__all__ = [
+    "PACKETS",
+    "FileText",
+    "Packet",
+    "artifacts_of",
+    "detect_artifact",
+    "get_file_path",
+    "input_view",
+    "is_new_file_operation",
+    "is_task_tool",
+    "is_todo_write_tool",
+    "output_view",
+    "packet_from_error",
+    "packet_from_result",
+    "packet_from_update",
+    "packet_type",
+    "packets_from_event",
+    "read_packet",
+    "shapes",
+    "stop_reason",
+    "tool_kind",
+    "unwrap_read",
+    "views",
+    "write_packet",
+]

@@ -1,0 +1,298 @@
+"""The Build packets and their parts as structs: the documented fields, and beside them whatever else came.
+
+A shape is read leniently: camelCase or snake_case, a value of the wrong type stays in `extra` under its wire name and
+the attribute has its default. So nothing is lost, and writing a shape gives back what was read, completed with the
+documented nulls. The JSON names here are the documents'; a change of one is a change of the protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, TypeVar
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType, field
+
+from ...acp.naming import camel, snake
+
+__all__ = [
+    "AgentMessageChunk",
+    "AgentPlanUpdate",
+    "AgentThoughtChunk",
+    "ApprovalRequested",
+    "ApprovalResolved",
+    "Artifact",
+    "ArtifactCreated",
+    "ArtifactType",
+    "ContentItem",
+    "CurrentModeUpdate",
+    "ErrorPacket",
+    "Location",
+    "OtherPacket",
+    "Packet",
+    "PlanEntry",
+    "PromptResponse",
+    "Shape",
+    "TextBlock",
+    "ToolCallProgress",
+    "ToolCallStart",
+    "read_shape",
+    "wire_names",
+    "write_shape",
+]
+
+ArtifactType = Literal["file", "image", "nextjs_app", "web_app"]
+Meta = dict[str, Any] | None
+
+
+class Shape(Struct, kw_only=True, rename=camel):
+    """Base: `extra` holds what the documents do not name. `NESTED` says which fields hold shapes, or lists of them."""
+
+    extra: dict[str, Any] = {}
+    NESTED: ClassVar[Mapping[str, type[Shape]]] = {}
+    ALIASES: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+
+
+ShapeT = TypeVar("ShapeT", bound=Shape)
+
+
+def wire_names(cls: type[Shape]) -> set[str]:
+    """The JSON names of a shape's fields."""
+    return {name for name in cls.__struct_encode_fields__ if name != "extra"}
+
+
+def read_shape(cls: type[ShapeT], value: Mapping[str, Any]) -> ShapeT:
+    """Fill a shape from JSON; never raises."""
+    left = dict(value)
+    given: dict[str, Any] = {}
+    for item in msgspec.structs.fields(cls):
+        if item.name == "extra":
+            continue
+        names = (item.encode_name, item.name, snake(item.encode_name), *cls.ALIASES.get(item.name, ()))
+        found = next((name for name in names if name in left), None)
+        if found is None:
+            continue
+        raw = left.pop(found)
+        try:
+            given[item.name] = _field(cls.NESTED.get(item.name), raw, item.type)
+        except (msgspec.ValidationError, RecursionError):
+            left[item.encode_name] = raw
+    return cls(**given, extra=left)
+
+
+def _field(nested: type[Shape] | None, raw: Any, kind: Any) -> Any:
+    if nested is not None and isinstance(raw, Mapping):
+        return read_shape(nested, raw)
+    if nested is not None and isinstance(raw, list):
+        return [read_shape(nested, item) if isinstance(item, Mapping) else item for item in raw]
+    return msgspec.convert(raw, kind)
+
+
+def write_shape(value: Any) -> Any:
+    """A shape as JSON values; nulls are kept, what is unset is left out."""
+    if isinstance(value, Shape):
+        written = {
+            item.encode_name: write_shape(held)
+            for item in msgspec.structs.fields(type(value))
+            if item.name != "extra" and (held := getattr(value, item.name)) is not UNSET
+        }
+        return {**written, **value.extra}
+    return [write_shape(item) for item in value] if isinstance(value, list) else value
+
+
+# -- parts --------------------------------------------------------------------------------------------------------
+
+
+class TextBlock(Shape):
+    """A content block. Blocks that are no text keep their own fields in `extra`."""
+
+    field_meta: Meta = field(name="_meta", default=None)
+    type: str = "text"
+    text: str | UnsetType = UNSET
+    annotations: dict[str, Any] | None = None
+
+
+class ContentItem(Shape):
+    """One item of a tool call's content: wrapped content, a diff, or a terminal."""
+
+    NESTED: ClassVar[Mapping[str, type[Shape]]] = {"content": TextBlock}
+
+    field_meta: Meta = field(name="_meta", default=None)
+    type: str = "content"
+    content: TextBlock | UnsetType = UNSET
+    new_text: str | UnsetType = UNSET
+    old_text: str | UnsetType | None = UNSET
+    path: str | UnsetType = UNSET
+
+
+class Location(Shape):
+    field_meta: Meta = field(name="_meta", default=None)
+    path: str = ""
+    line: int | None = None
+
+
+class PlanEntry(Shape):
+    field_meta: Meta = field(name="_meta", default=None)
+    content: str = ""
+    status: str = "pending"
+    priority: str = "medium"
+
+
+class Artifact(Shape):
+    """`preview_url` is the one snake_case name of the packets."""
+
+    id: str = ""
+    type: str = "file"
+    name: str = ""
+    path: str = ""
+    preview_url: str | None = field(name="preview_url", default=None)
+
+
+# -- packets ------------------------------------------------------------------------------------------------------
+
+
+class Packet(Shape):
+    """Base of all packets. `timestamp` is put on when a packet is made; packets stored by others may lack it."""
+
+    TYPE: ClassVar[str] = ""
+
+    type: str = ""
+    timestamp: str | UnsetType = UNSET
+
+
+class AgentMessageChunk(Packet):
+    TYPE: ClassVar[str] = "agent_message_chunk"
+    NESTED: ClassVar[Mapping[str, type[Shape]]] = {"content": TextBlock}
+
+    type: str = "agent_message_chunk"
+    session_update: str = "agent_message_chunk"
+    content: TextBlock | UnsetType = UNSET
+    field_meta: Meta = field(name="_meta", default=None)
+
+
+class AgentThoughtChunk(Packet):
+    TYPE: ClassVar[str] = "agent_thought_chunk"
+    NESTED: ClassVar[Mapping[str, type[Shape]]] = {"content": TextBlock}
+
+    type: str = "agent_thought_chunk"
+    session_update: str = "agent_thought_chunk"
+    content: TextBlock | UnsetType = UNSET
+    field_meta: Meta = field(name="_meta", default=None)
+
+
+class ToolCallPacket(Packet):
+    """What `tool_call_start` and `tool_call_progress` have in common."""
+
+    NESTED: ClassVar[Mapping[str, type[Shape]]] = {"content": ContentItem, "locations": Location}
+
+    session_update: str = ""
+    tool_call_id: str = ""
+    title: str | None = None
+    kind: str | None = None
+    status: str | None = None
+    raw_input: Any = None
+    raw_output: Any = None
+    content: list[ContentItem] | None = None
+    locations: list[Location] | None = None
+    field_meta: Meta = field(name="_meta", default=None)
+
+
+class ToolCallStart(ToolCallPacket):
+    TYPE: ClassVar[str] = "tool_call_start"
+
+    type: str = "tool_call_start"
+    session_update: str = "tool_call"
+
+
+class ToolCallProgress(ToolCallPacket):
+    TYPE: ClassVar[str] = "tool_call_progress"
+
+    type: str = "tool_call_progress"
+    session_update: str = "tool_call_update"
+
+
+class AgentPlanUpdate(Packet):
+    TYPE: ClassVar[str] = "agent_plan_update"
+    NESTED: ClassVar[Mapping[str, type[Shape]]] = {"entries": PlanEntry}
+
+    type: str = "agent_plan_update"
+    session_update: str = "plan"
+    entries: list[PlanEntry] = []
+    field_meta: Meta = field(name="_meta", default=None)
+
+
+class CurrentModeUpdate(Packet):
+    TYPE: ClassVar[str] = "current_mode_update"
+
+    type: str = "current_mode_update"
+    session_update: str = "current_mode_update"
+    current_mode_id: str = ""
+    field_meta: Meta = field(name="_meta", default=None)
+
+
+class PromptResponse(Packet):
+    """The end of a turn. Its `_meta` is an object, never null."""
+
+    TYPE: ClassVar[str] = "prompt_response"
+
+    type: str = "prompt_response"
+    stop_reason: str = "end_turn"
+    field_meta: dict[str, Any] = field(name="_meta", default_factory=dict)
+
+
+class ErrorPacket(Packet):
+    """A failure. An older document has a text as `code`; such a code is read and kept."""
+
+    TYPE: ClassVar[str] = "error"
+
+    type: str = "error"
+    message: str = ""
+    code: int | str | None = None
+    details: dict[str, Any] | None = None
+
+
+class ArtifactCreated(Packet):
+    TYPE: ClassVar[str] = "artifact_created"
+    NESTED: ClassVar[Mapping[str, type[Shape]]] = {"artifact": Artifact}
+
+    type: str = "artifact_created"
+    artifact: Artifact = field(default_factory=Artifact)
+
+
+class ApprovalRequested(Packet):
+    """A decision is needed. Not in the documents: their agents asked nobody."""
+
+    TYPE: ClassVar[str] = "approval_requested"
+
+    type: str = "approval_requested"
+    request_id: str = ""
+    tool_call_id: str = ""
+    tool_name: str = ""
+    tool_input: dict[str, Any] = {}
+    description: str = ""
+    risk_level: str = ""
+    risk_reasons: list[str] = []
+    preview: dict[str, Any] | None = None
+    options: list[dict[str, Any]] = []
+    expires_at: str | None = None
+    field_meta: Meta = field(name="_meta", default=None)
+
+
+class ApprovalResolved(Packet):
+    """The decision, whoever made it."""
+
+    TYPE: ClassVar[str] = "approval_resolved"
+
+    type: str = "approval_resolved"
+    request_id: str = ""
+    tool_call_id: str = ""
+    approved: bool = False
+    resolved_by: str = ""
+    reason: str | None = None
+    option_id: str | None = None
+    decided_by: str | None = None
+    field_meta: Meta = field(name="_meta", default=None)
+
+
+class OtherPacket(Packet):
+    """A packet of a type nobody here knows, whole in `extra`."""

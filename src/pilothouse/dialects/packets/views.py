@@ -1,0 +1,341 @@
+"""Typed views of a tool call's `rawInput` and `rawOutput`, one pair per documented tool.
+
+A view is for reading: a field that is missing or odd is None, other agents' spellings of a field are understood, and
+what is not documented is in `extra`. JSON names are the documents', where inputs mix camelCase and snake_case.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from msgspec import Struct, field
+
+from ...model.patches import PatchedFile, read_patched_files
+from ...model.tools import canonical_name, command_text, file_paths, patch_text, todos_of
+from .shapes import Shape, read_shape
+
+__all__ = [
+    "BashInput",
+    "BashMetadata",
+    "BashOutput",
+    "EditInput",
+    "EditOutput",
+    "FailedOutput",
+    "FileText",
+    "GlobInput",
+    "GrepInput",
+    "PatchInput",
+    "PatchMetadata",
+    "PatchOutput",
+    "ReadInput",
+    "ReadMetadata",
+    "ReadOutput",
+    "SearchMetadata",
+    "SearchOutput",
+    "TaskInput",
+    "TaskOutput",
+    "TodoItem",
+    "TodoWriteInput",
+    "TodoWriteMetadata",
+    "TodoWriteOutput",
+    "WriteInput",
+    "WriteMetadata",
+    "WriteOutput",
+    "input_view",
+    "output_view",
+    "unwrap_read",
+]
+
+# -- inputs -------------------------------------------------------------------------------------------------------
+
+
+class GlobInput(Shape):
+    ALIASES: ClassVar[Mapping[str, tuple[str, ...]]] = {"pattern": ("glob", "glob_pattern")}
+
+    pattern: str | None = None
+
+
+class GrepInput(Shape):
+    ALIASES: ClassVar[Mapping[str, tuple[str, ...]]] = {"pattern": ("query", "regex"), "path": ("dir_path",)}
+
+    pattern: str | None = None
+    path: str | None = None
+
+
+class ReadInput(Shape):
+    file_path: str | None = None
+
+
+class WriteInput(Shape):
+    ALIASES: ClassVar[Mapping[str, tuple[str, ...]]] = {"content": ("contents", "file_text", "text")}
+
+    file_path: str | None = None
+    content: str | None = None
+
+
+class EditInput(Shape):
+    ALIASES: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "old_string": ("oldString", "old_str", "oldText", "old_text", "before"),
+        "new_string": ("newString", "new_str", "newText", "new_text", "after"),
+    }
+
+    file_path: str | None = None
+    old_string: str | None = field(name="old_string", default=None)
+    new_string: str | None = field(name="new_string", default=None)
+
+
+class BashInput(Shape):
+    command: str | None = None
+    description: str | None = None
+
+
+class TaskInput(Shape):
+    ALIASES: ClassVar[Mapping[str, tuple[str, ...]]] = {"subagent_type": ("subagentType", "agent_name")}
+
+    prompt: str | None = None
+    description: str | None = None
+    subagent_type: str | None = field(name="subagent_type", default=None)
+
+
+class TodoItem(Shape):
+    content: str = ""
+    status: str = "pending"
+    active_form: str | None = None
+
+
+class TodoWriteInput(Shape):
+    todos: list[TodoItem] = []
+
+
+class PatchInput(Shape):
+    patch_text: str | None = None
+
+
+# -- outputs ------------------------------------------------------------------------------------------------------
+
+
+class SearchMetadata(Shape):
+    ALIASES: ClassVar[Mapping[str, tuple[str, ...]]] = {"count": ("matches",)}
+
+    count: int | None = None
+    truncated: bool | None = None
+
+
+class SearchOutput(Shape):
+    NESTED: ClassVar[Mapping[str, type[Shape]]] = {"metadata": SearchMetadata}
+
+    output: str | None = None
+    metadata: SearchMetadata = field(default_factory=SearchMetadata)
+
+
+class ReadMetadata(Shape):
+    preview: str | None = None
+    truncated: bool | None = None
+
+
+class ReadOutput(Shape):
+    NESTED: ClassVar[Mapping[str, type[Shape]]] = {"metadata": ReadMetadata}
+
+    output: str | None = None
+    metadata: ReadMetadata = field(default_factory=ReadMetadata)
+
+
+class BashMetadata(Shape):
+    ALIASES: ClassVar[Mapping[str, tuple[str, ...]]] = {"exit": ("exitCode", "exit_code")}
+
+    output: str | None = None
+    exit: int | None = None
+    description: str | None = None
+    truncated: bool | None = None
+
+
+class BashOutput(Shape):
+    NESTED: ClassVar[Mapping[str, type[Shape]]] = {"metadata": BashMetadata}
+    ALIASES: ClassVar[Mapping[str, tuple[str, ...]]] = {"output": ("stdout", "formatted_output")}
+
+    output: str | None = None
+    metadata: BashMetadata = field(default_factory=BashMetadata)
+
+
+class WriteMetadata(Shape):
+    """Of write and edit; an edit has its diff in `extra`."""
+
+    diagnostics: dict[str, Any] | None = None
+    filepath: str | None = None
+    exists: bool | None = None
+    truncated: bool | None = None
+
+
+class WriteOutput(Shape):
+    NESTED: ClassVar[Mapping[str, type[Shape]]] = {"metadata": WriteMetadata}
+
+    output: str | None = None
+    metadata: WriteMetadata = field(default_factory=WriteMetadata)
+
+
+class EditOutput(WriteOutput):
+    """As write's: the documents give edit no shape of its own."""
+
+
+class TaskOutput(Shape):
+    """Not documented; sub-agents answer with text."""
+
+    output: str | None = None
+    metadata: dict[str, Any] = {}
+
+
+class TodoWriteMetadata(Shape):
+    todos: list[TodoItem] = []
+    truncated: bool | None = None
+
+
+class TodoWriteOutput(Shape):
+    NESTED: ClassVar[Mapping[str, type[Shape]]] = {"metadata": TodoWriteMetadata}
+
+    output: str | None = None
+    metadata: TodoWriteMetadata = field(default_factory=TodoWriteMetadata)
+
+
+class PatchMetadata(Shape):
+    diff: str | None = None
+    files: list[PatchedFile] = []
+    diagnostics: dict[str, Any] | None = None
+    truncated: bool | None = None
+
+
+class PatchOutput(Shape):
+    NESTED: ClassVar[Mapping[str, type[Shape]]] = {"metadata": PatchMetadata}
+
+    output: str | None = None
+    metadata: PatchMetadata = field(default_factory=PatchMetadata)
+
+
+class FailedOutput(Shape):
+    """What a failed call has instead."""
+
+    error: str | None = None
+
+
+# -- making views -------------------------------------------------------------------------------------------------
+
+_INPUTS: dict[str, type[Shape]] = {
+    "Glob": GlobInput, "Grep": GrepInput, "Read": ReadInput, "Write": WriteInput, "Edit": EditInput, "Bash": BashInput,
+    "Task": TaskInput, "TodoWrite": TodoWriteInput, "apply_patch": PatchInput,
+}  # fmt: skip
+_OUTPUTS: dict[str, type[Shape]] = {
+    "Glob": SearchOutput, "Grep": SearchOutput, "Read": ReadOutput, "Write": WriteOutput, "Edit": EditOutput,
+    "Bash": BashOutput, "Task": TaskOutput, "TodoWrite": TodoWriteOutput, "apply_patch": PatchOutput,
+}  # fmt: skip
+
+
+def input_view(tool: object, raw_input: object) -> Shape | None:
+    """The input of a tool, named in any spelling; None for a tool that is not documented or an input that is none."""
+    cls = _INPUTS.get(canonical_name(tool))
+    if cls is None or not isinstance(raw_input, Mapping):
+        return None
+    raw = dict(raw_input)
+    if cls is TodoWriteInput:
+        return TodoWriteInput(todos=_todos(raw.pop("todos", raw_input)), extra=raw)
+    found: dict[str, Any] = {}
+    if cls is PatchInput:
+        found["patchText"] = patch_text(raw)
+    elif cls is BashInput:
+        found["command"] = command_text(raw)
+    elif cls in {ReadInput, WriteInput, EditInput} and not isinstance(raw.get("filePath"), str):
+        found["filePath"] = next(iter(file_paths(raw)), None)
+    return read_shape(cls, {**raw, **{name: value for name, value in found.items() if value is not None}})
+
+
+def output_view(tool: object, raw_output: object) -> Shape | None:
+    """The output of a tool; None for a tool that is not documented or an output that is none."""
+    cls = _OUTPUTS.get(canonical_name(tool))
+    if isinstance(raw_output, str):
+        raw_output = {"output": raw_output}
+    if cls is None or not isinstance(raw_output, Mapping):
+        return None
+    error = raw_output.get("error")
+    if isinstance(error, str) and "output" not in raw_output:
+        return read_shape(FailedOutput, raw_output)
+    metadata = raw_output.get("metadata")
+    inner = dict(metadata) if isinstance(metadata, Mapping) else {}
+    outer = {**raw_output, "metadata": inner}
+    if cls is TodoWriteOutput:
+        todos = _todos(inner.pop("todos", None)) or _todos(raw_output.get("output"))
+        view = read_shape(TodoWriteOutput, outer)
+        view.metadata.todos = todos
+        return view
+    if cls is PatchOutput:
+        files = read_patched_files({"files": inner.pop("files", None)})
+        patched = read_shape(PatchOutput, outer)
+        patched.metadata.files = files
+        return patched
+    return read_shape(cls, outer)
+
+
+def _todos(value: object) -> list[TodoItem]:
+    return [
+        TodoItem(
+            content=todo["content"],
+            status=todo["status"],
+            active_form=todo.get("activeForm"),
+            extra={"priority": todo["priority"]} if "priority" in todo else {},
+        )
+        for todo in todos_of(value)
+    ]
+
+
+# -- what a read shows --------------------------------------------------------------------------------------------
+
+_NUMBERED = re.compile(r"(\s{0,8}\d+)(?:\| ?|→|\t)(.*)", re.DOTALL)
+_END = re.compile(r"\s*\((?:End of file|File has more lines|Output truncated|Output capped|Showing lines)[^\n]*\)\s*")
+
+
+class FileText(Struct, frozen=True, kw_only=True):
+    """A file's text as a read tool showed it; `complete` when the tool did not say that there is more."""
+
+    text: str
+    first_line: int = 1
+    complete: bool = True
+
+
+def unwrap_read(output: object) -> FileText:
+    """Take the `<file>` tags, the line numbers and the closing remark off a read's output.
+
+    A number is taken off only where it goes on from the line before, so that a file which itself looks numbered
+    loses nothing.
+    """
+    if not isinstance(output, str):
+        return FileText(text="")
+    body = output
+    opened = re.match(r"\s*<(file|content)>\n?", body)
+    if opened:
+        body = body[opened.end() :]
+        end = body.rfind(f"</{opened[1]}>")
+        body = body[:end] if end >= 0 else body
+    lines = body.split("\n")
+    complete = True
+    while opened and lines and (not lines[-1].strip() or _END.fullmatch(lines[-1])):
+        complete = (complete and "End of file" in lines[-1]) or (not lines[-1].strip() and complete)
+        remark = lines.pop()
+        if remark.strip() and lines and not lines[-1]:
+            lines.pop()
+            break
+    first = _NUMBERED.fullmatch(lines[0]) if lines else None
+    if first is None:
+        return FileText(text="\n".join(lines), complete=complete)
+    return FileText(text="\n".join(_unnumbered(lines)), first_line=int(first[1]), complete=complete)
+
+
+def _unnumbered(lines: list[str]) -> list[str]:
+    plain: list[str] = []
+    last = -1
+    for line in lines:
+        match = _NUMBERED.fullmatch(line)
+        if match and (last < 0 or int(match[1]) == last + 1):
+            last = int(match[1])
+            plain.append(match[2])
+        else:
+            plain.append(line)
+    return plain
