@@ -48,6 +48,22 @@ def test_the_proxy_passes_a_turn_on() -> None:
     assert out == "through the proxy\n(end_turn)\n"
 
 
+@pytest.mark.parametrize(
+    ("prompt", "approved", "written"), [("edit note.txt hello", True, True), ("edit note.sh hello", False, False)]
+)
+def test_the_guard_lets_pass_what_its_policy_covers(
+    tmp_path: Path, prompt: str, approved: bool, written: bool
+) -> None:
+    agent = (sys.executable, "-m", "pilothouse.cli", "demo-agent")
+    out = run(EXAMPLES / "guard.py", prompt, *agent, cwd=tmp_path)
+    events = [json.loads(line) for line in out.splitlines()]
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    (resolved,) = (event for event in events if event["type"] == "approval:resolved")
+    assert resolved["approved"] is approved
+    assert (tmp_path / prompt.split()[1]).exists() is written
+    assert events[-1]["to"] == "idle"
+
+
 def test_the_agent_of_the_readme_works(tmp_path: Path) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     agent = tmp_path / "agent.py"

@@ -1,0 +1,100 @@
+"""Run an agent under a policy and print its session as unified events, one a line.
+
+What the policy does not allow is rejected. Usage: guard.py PROMPT COMMAND [ARG...]
+"""
+
+import asyncio
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pilothouse import decide
+from pilothouse.acp import (
+    AllowedOutcome,
+    Client,
+    ClientCapabilities,
+    DeniedOutcome,
+    FileSystemCapabilities,
+    PermissionOption,
+    RequestPermissionResponse,
+    WriteTextFileResponse,
+    spawn_agent_process,
+    text_block,
+)
+from pilothouse.dialects.acp import Translator
+from pilothouse.model import ApprovalRequestedEvent, Event, encode_event
+
+POLICY = {
+    "autoApprove": {"reads": True, "searches": True, "writes": ["*.txt"], "commands": ["python3 -m unittest"]},
+    "deny": {"commands": ["rm *"]},
+}
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat()
+
+
+class Notification(msgspec.Struct):
+    update: msgspec.Raw
+
+
+class Guard(Client):
+    def __init__(self, workspace: Path) -> None:
+        self.workspace = str(workspace)
+        self.translator = Translator("guarded", workspace=self.workspace, status="idle")
+        self.requests = 0
+        self.seq = 0
+
+    def log(self, events: list[Event]) -> None:
+        for event in events:
+            self.seq += 1
+            event.seq = self.seq
+            print(encode_event(event).decode(), flush=True)
+
+    async def session_update(self, session_id: str, update: Any, raw_params: bytes, **kwargs: Any) -> None:
+        raw = msgspec.json.decode(raw_params, type=Notification).update
+        self.log(self.translator.update(bytes(raw), now()))
+
+    async def request_permission(
+        self, session_id: str, tool_call: Any, options: list[PermissionOption], raw_params: bytes, **kwargs: Any
+    ) -> RequestPermissionResponse:
+        self.requests += 1
+        request_id = f"request-{self.requests}"
+        events = self.translator.permission(bytes(raw_params), now(), request_id=request_id)
+        self.log(events)
+        (asked,) = (event for event in events if isinstance(event, ApprovalRequestedEvent))
+        decision = decide(POLICY, asked.tool_name, asked.tool_input, self.workspace)
+        approved = decision.outcome == "allow"
+        resolved = self.translator.resolve(
+            request_id, now(), approved=approved, resolved_by="policy", reason=decision.reason
+        )
+        self.log(resolved)
+        wanted = "allow_once" if approved else "reject_once"
+        for option in options:
+            if option.kind == wanted:
+                return RequestPermissionResponse(outcome=AllowedOutcome(option_id=option.option_id))
+        return RequestPermissionResponse(outcome=DeniedOutcome())
+
+    async def write_text_file(self, session_id: str, path: str, content: str, **kwargs: Any) -> WriteTextFileResponse:
+        await asyncio.to_thread(Path(path).write_text, content)
+        return WriteTextFileResponse()
+
+
+async def main(prompt: str, command: list[str]) -> None:
+    guard = Guard(Path.cwd())
+    async with spawn_agent_process(guard, *command) as (agent, _):
+        fs = FileSystemCapabilities(write_text_file=True)
+        await agent.initialize(client_capabilities=ClientCapabilities(fs=fs))
+        session = await agent.new_session(cwd=guard.workspace)
+        guard.log(guard.translator.prompt(prompt, now(), turn_id="turn-1"))
+        response = await agent.prompt(session.session_id, [text_block(prompt)])
+        guard.log(guard.translator.result(response, now()))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    asyncio.run(main(sys.argv[1], sys.argv[2:]))

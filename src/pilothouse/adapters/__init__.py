@@ -1,0 +1,1 @@
+"""Adapters: each one turns an agent's own dialect into ACP."""
