@@ -101,7 +101,7 @@ def folding() -> None:
     for count in (25_000, 50_000, 100_000):
 
         def work(part: list[Event] = events[:count]) -> None:
-            session = Session("ses_1")
+            session = Session()
             for event in part:
                 session.apply(event)
 

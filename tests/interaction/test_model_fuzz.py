@@ -97,7 +97,7 @@ def test_mutated_updates_become_events_and_leave_nothing_open(capsys: pytest.Cap
     sent = 0
     while sent < LINES:
         translator = Translator("s", workspace="/work/app", status="idle")
-        session = Session("s")
+        session = Session()
         events = translator.prompt("Go", NOW, turn_id="t")
         for _ in range(TURN):
             events += (made := translator.update(mutator.line(), NOW))

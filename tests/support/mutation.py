@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from copy import deepcopy
 from typing import Any
 
 ODD: list[Any] = [None, True, -1, 0, 1e308, 10**30, "", "x" * 300, "\0", "\ud800", [], [[]], {}, {"": {}}, "2.0", 3.5]
@@ -60,7 +61,7 @@ class Mutator:
                 continue
             action = rng.randrange(4)
             if action == 0:
-                node[key] = rng.choice(ODD)
+                node[key] = deepcopy(rng.choice(ODD))
             elif action == 1:
                 del node[key]
             elif action == 2 and isinstance(node, dict):

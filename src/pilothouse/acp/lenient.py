@@ -361,8 +361,9 @@ def _tool_kind(obj: dict[str, Any], _: Mapping[str, Any]) -> tuple[dict[str, Any
 
 
 def _bare_tool_content(obj: dict[str, Any], tags: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    if "diff" in tags and obj.get("type") in _BLOCKS:
-        return {"type": "content", "content": obj}, f"bare {obj['type']} block wrapped as tool call content"
+    kind = obj.get("type")
+    if "diff" in tags and isinstance(kind, str) and kind in _BLOCKS:
+        return {"type": "content", "content": obj}, f"bare {kind} block wrapped as tool call content"
     return obj, ""
 
 

@@ -506,15 +506,15 @@ def decode_event(data: bytes | str | Mapping[str, Any]) -> Event:
     Raises ValidationError that names the field.
     """
     try:
-        return cast(Event, _decoder.decode(data) if isinstance(data, (bytes, str)) else _convert(dict(data)))
+        return cast(Event, _convert(data) if isinstance(data, Mapping) else _decoder.decode(data))
     except msgspec.ValidationError as exc:
-        fields = _plain(data)
-        kind = fields.get("type")
-        if isinstance(kind, str) and kind not in EVENT_TYPES:
-            return _later(kind, fields)
-        raise ValidationError(*_where(exc)) from None
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
+        refusal = ValidationError(*_where(exc))
+    except (msgspec.DecodeError, UnicodeError, RecursionError, TypeError) as exc:
         raise ValidationError(str(exc)) from None
+    later = _later(data)
+    if later is None:
+        raise refusal
+    return later
 
 
 def events_by_prefix(prefix: str) -> tuple[type[Event], ...]:
@@ -534,19 +534,18 @@ def _convert(fields: Mapping[str, Any]) -> Any:
     return msgspec.convert(fields, ACPEvent)
 
 
-def _plain(data: bytes | str | Mapping[str, Any]) -> dict[str, Any]:
-    fields = msgspec.json.decode(data) if isinstance(data, (bytes, str)) else dict(data)
-    return fields if isinstance(fields, dict) else {}
-
-
-def _later(kind: str, fields: dict[str, Any]) -> Event:
-    head = {key: fields.pop(key, default) for key, default in (("seq", 0), ("sessionId", ""), ("timestamp", ""))}
-    fields.pop("type")
-    custom = {"type": "custom", "namespace": "unified", "eventName": kind, "data": fields}
+def _later(data: bytes | str | Mapping[str, Any]) -> Event | None:
+    """An event of a type that this version does not know; None for one that is merely wrong."""
     try:
+        fields = dict(data) if isinstance(data, Mapping) else msgspec.json.decode(data)
+        kind = fields.pop("type")
+        if not isinstance(kind, str) or kind in EVENT_TYPES:
+            return None
+        head = {key: fields.pop(key, default) for key, default in (("seq", 0), ("sessionId", ""), ("timestamp", ""))}
+        custom = {"type": "custom", "namespace": "unified", "eventName": kind, "data": fields}
         return cast(Event, _convert({**head, **custom}))
-    except msgspec.ValidationError as exc:
-        raise ValidationError(*_where(exc)) from None
+    except (msgspec.DecodeError, UnicodeError, RecursionError, TypeError, AttributeError, KeyError):
+        return None
 
 
 def _where(exc: msgspec.ValidationError) -> tuple[str, str]:
@@ -583,11 +582,14 @@ def create_event(
         if key not in known:
             raise ValidationError(f"`{kind}` has no such field; it has {', '.join(sorted(known))}", key)
     seq = _sequences.get(session_id, 0) + 1
-    whole = {"type": kind, "seq": seq, "sessionId": session_id, "timestamp": now(), **msgspec.to_builtins(given)}
+    head = {"type": kind, "seq": seq, "sessionId": session_id, "timestamp": now()}
     try:
-        made = cast(Event, _convert(whole))
+        made = cast(Event, _convert({**head, **msgspec.to_builtins(given)}))
+        _encode(made)
     except msgspec.ValidationError as exc:
         raise ValidationError(*_where(exc)) from None
+    except (TypeError, UnicodeError, RecursionError) as exc:
+        raise ValidationError(f"`{kind}` holds what JSON cannot: {exc}") from None
     _sequences[session_id] = seq
     return made
 

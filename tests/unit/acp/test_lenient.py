@@ -25,7 +25,7 @@ from pilothouse.acp import (
     memory_pair,
     schema,
 )
-from pilothouse.acp.lenient import Choice, Open, Repair
+from pilothouse.acp.lenient import Choice, Open, Repair, repair
 from pilothouse.acp.model import encode
 from tests.support.schema_samples import Full, Json, Minimal, Schema, unstable
 
@@ -526,3 +526,11 @@ async def test_an_agent_gets_the_blocks_of_a_prompt_that_it_does_not_know() -> N
     assert known == schema.TextContentBlock(text="out")
     assert unknown.raw == HOLOGRAM
     assert [report.kind for report in reports] == ["repair"]
+
+
+@pytest.mark.parametrize("odd", [{"a": 1}, ["text"], 7, None])
+def test_tool_content_whose_type_is_no_text_is_dropped_and_reported(odd: object) -> None:
+    update = {"sessionUpdate": "tool_call_update", "toolCallId": "t", "content": [{"type": odd, "text": "x"}]}
+    typed, repairs = repair(schema.SessionUpdate, update)
+    assert typed.content == []
+    assert [mended.path for mended in repairs] == ["$.content[0]"]

@@ -86,6 +86,7 @@ def test_a_block_of_an_unknown_kind_is_kept_whole() -> None:
             [{"type": "resource", "uri": "file:///a", "text": "x"}],
         ),
         ([42], [{"type": "other", "block": {"type": "other", "value": "42"}}]),
+        ("half \ud83d", [{"type": "text", "text": "half \ufffd"}]),
     ],
 )
 def test_a_prompt_is_a_user_message(prompt: Any, content: Any) -> None:

@@ -32,7 +32,7 @@ from ...model.events import (
     UserQuestionEvent,
     WebOperationEvent,
 )
-from ...model.records import FileChange, Todo
+from ...model.records import FileChange
 from ...model.risk import assess_risk
 from ...model.tools import describe_tool_call, questions_of, todos_of
 from . import outcomes
@@ -190,7 +190,7 @@ class Calls:
         self._ask(call)
         todos = todos_of(call.raw_input)
         if todos:
-            self._stream.todos([msgspec.convert(item, Todo) for item in todos])
+            self._stream.todos(todos)
 
     def _spawn(self, call: Call) -> None:
         if call.category != "agent" or call.spawned or not call.input:

@@ -19,6 +19,7 @@ from ...model.records import (
     ToolResultContent,
     ToolUseContent,
 )
+from ...model.session import sound
 
 __all__ = ["as_blocks", "block_text", "to_block", "to_content"]
 
@@ -26,17 +27,17 @@ __all__ = ["as_blocks", "block_text", "to_block", "to_content"]
 def as_blocks(prompt: Any) -> list[Any]:
     """A prompt, given as text, a block or a list of blocks, as typed blocks; what cannot be read is kept as it is."""
     if isinstance(prompt, str):
-        return [schema.TextContentBlock(text=prompt)]
+        return [schema.TextContentBlock(text=sound(prompt))]
     return [_as_block(item) for item in (prompt if isinstance(prompt, (list, tuple)) else [prompt])]
 
 
 def _as_block(item: Any) -> Any:
     if isinstance(item, str):
-        return schema.TextContentBlock(text=item)
+        return schema.TextContentBlock(text=sound(item))
     try:
-        return repair(schema.ContentBlock, to_wire(item))[0]
+        return repair(schema.ContentBlock, sound(to_wire(item)))[0]
     except (ValidationError, TypeError):
-        return Open(item if isinstance(item, dict) else {"type": "other", "value": repr(item)})
+        return Open(sound(item) if isinstance(item, dict) else {"type": "other", "value": repr(item)})
 
 
 def to_content(block: Any) -> MessageContent:

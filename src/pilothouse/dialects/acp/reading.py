@@ -12,6 +12,7 @@ from ...acp.lenient import repair
 from ...acp.model import encode, to_wire
 from ...model.errors import ValidationError
 from ...model.records import EnvironmentModel, Option
+from ...model.session import sound
 
 __all__ = ["UNDECODABLE", "last_segment", "mapping", "model_of", "permission_of", "source_of", "string"]
 
@@ -39,7 +40,7 @@ def mapping(value: Any) -> dict[str, Any]:
             return {}
     elif value is not None:
         try:
-            value = to_wire(value)
+            value = sound(to_wire(value))
         except (TypeError, ValueError, RecursionError):
             return {}
     return value if isinstance(value, dict) else {}

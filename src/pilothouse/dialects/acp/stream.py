@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...model.events import DERIVED, Event, SessionStatusChangedEvent, TodoUpdateEvent
@@ -34,8 +35,9 @@ class Stream:
             self.emit(SessionStatusChangedEvent, from_=before, to=status, reason=because)
         return event
 
-    def todos(self, todos: list[Todo]) -> bool:
+    def todos(self, items: Iterable[Mapping[str, Any]]) -> bool:
         """Append the list of things to do, unless it is the one that was told last."""
+        todos = [_todo(item) for item in items]
         if todos == self._todos:
             return False
         self._todos = todos
@@ -48,3 +50,18 @@ class Stream:
         if source is not None and events:
             events[0].source = source
         return events
+
+
+_STATUSES = ("pending", "in_progress", "completed")
+_PRIORITIES = ("high", "medium", "low")
+
+
+def _todo(item: Mapping[str, Any]) -> Todo:
+    """An item of an agent's list; a word that the stream does not have is read as the most harmless one it has."""
+    status, priority = item.get("status"), item.get("priority")
+    return Todo(
+        content=item["content"],
+        status=status if status in _STATUSES else "pending",
+        priority=priority if priority in _PRIORITIES else None,
+        active_form=item.get("activeForm"),
+    )

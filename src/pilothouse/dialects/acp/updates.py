@@ -21,7 +21,7 @@ from ...model.events import (
     SubAgentProgressEvent,
     SubAgentSpawnedEvent,
 )
-from ...model.records import CostBreakdown, Todo, TokenUsage
+from ...model.records import CostBreakdown, TokenUsage
 from ...model.tools import is_plan_mode
 from .calls import Calls
 from .reading import UNDECODABLE
@@ -146,8 +146,7 @@ class Updates:
             self._told_todos(update, entries)
 
     def _told_todos(self, update: Any, entries: list[Any]) -> None:
-        todos = [Todo(content=item.content, status=item.status, priority=item.priority) for item in entries]
-        if not self._stream.todos(todos):
+        if not self._stream.todos(to_wire(entries)):
             self._other(update)  # told again: the source must ride on something
 
     def _mode(self, update: Any) -> None:
