@@ -442,6 +442,16 @@ def test_a_session_waits_while_any_question_is_open() -> None:
     assert drive.translator.status == "running"
 
 
+def test_a_question_after_the_turn_leads_back_to_rest() -> None:
+    drive = Drive()
+    drive.prompt()
+    drive.end()
+    drive.ask("background")
+    assert drive.translator.status == "waiting_for_approval"
+    drive.decide()
+    assert drive.translator.status == "idle"
+
+
 @pytest.mark.parametrize("params", [None, 7, [], {}, {"toolCall": 3}, {"toolCall": {"toolCallId": 5}, "options": 4}])
 def test_a_permission_request_of_any_shape_becomes_an_approval(params: Any) -> None:
     drive = Drive()
@@ -527,3 +537,11 @@ def test_updates_may_be_given_as_bytes_text_dicts_or_objects() -> None:
     raw = json.dumps(update)
     for given in (raw, raw.encode(), bytearray(raw.encode()), memoryview(raw.encode()), update):
         assert types(Translator("s").update(given, NOW)) == ["message:start", "message:delta"]
+
+
+def test_a_title_that_is_taken_away_is_told_as_such() -> None:
+    drive = Drive()
+    drive.update("session_info_update", title="Login")
+    drive.update("session_info_update", title=None)
+    assert wire(drive.events[1])["data"] == {"title": None}
+    assert fold(drive.events).title is None

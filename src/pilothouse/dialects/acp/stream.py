@@ -21,6 +21,7 @@ class Stream:
         self.now = ""
         self.source: bytes | None = DERIVED
         self.waiting: set[str] = set()
+        self.turn: bool | None = None
         self._todos: list[Todo] | None = None
         self._events: list[Event] = []
 
@@ -29,7 +30,7 @@ class Stream:
         event = cls(seq=0, session_id=self.session_id, timestamp=self.now, **fields)
         event.source = self.source
         self._events.append(event)
-        status = status_after(self.status, event, pending=bool(self.waiting))
+        status = status_after(self.status, event, pending=bool(self.waiting), turn=self.turn)
         if status != self.status:
             before, self.status = self.status, status
             self.emit(SessionStatusChangedEvent, from_=before, to=status, reason=because)

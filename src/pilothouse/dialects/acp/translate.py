@@ -178,7 +178,7 @@ class Translator:
         """A prompt is sent to the agent: text, or content blocks."""
         self._stream.now = now
         with self._unsourced():
-            self.turn = turn_id
+            self.turn, self._stream.turn = turn_id, True
             self._custom("pilothouse", "turn_started", {"turnId": turn_id})
             content = [to_content(block) for block in as_blocks(prompt)]
             self._speech.say("user", content, message_id)
@@ -242,7 +242,7 @@ class Translator:
             self._updates.end_sub_agents(message)
 
     def _end(self, stop_reason: str, source: bytes | None) -> list[Event]:
-        turn, self.turn = self.turn, None
+        turn, self.turn, self._stream.turn = self.turn, None, False
         with self._unsourced():
             data = {"turnId": turn or "", "stopReason": stop_reason}
             event = self._custom("pilothouse", "turn_ended", data, because=stop_reason)

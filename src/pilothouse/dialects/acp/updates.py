@@ -60,6 +60,7 @@ class Updates:
         self._plan_mode = plan_mode
         self._sub_agents: set[str] = set()
         self._on_repair = on_repair
+        self._source = b""
 
     def take(self, update: Any, now: str) -> list[Event]:
         """The events of one update."""
@@ -78,6 +79,7 @@ class Updates:
                 return stream.take()
         kind = CHUNKS.get(type(typed))
         if kind is None:
+            self._source = source
             _HANDLERS.get(type(typed), Updates._other)(self, typed)
             return stream.take(source)
         event = self.speech.delta(kind, typed)
@@ -120,8 +122,8 @@ class Updates:
         return typed, source
 
     def _other(self, update: Any) -> None:
-        """An update without an event type of its own."""
-        data = to_wire(update)
+        """An update without an event type of its own: its fields as they came, an explicit null included."""
+        data = msgspec.json.decode(self._source)
         name = data.pop("sessionUpdate", None)
         self._custom("acp", name if isinstance(name, str) else "unknown", data)
 

@@ -188,10 +188,11 @@ def packet_from_error(error: object, timestamp: str) -> Made:
 def _code(code: object) -> int | None:
     if isinstance(code, str):
         try:
-            return int(code)
+            code = int(code)
         except ValueError:
             return None
-    return code if isinstance(code, int) and not isinstance(code, bool) else None
+    # JavaScript reads a larger number as another one, and our encoder refuses the largest
+    return code if isinstance(code, int) and not isinstance(code, bool) and abs(code) < 2**53 else None
 
 
 def _details(data: object) -> Made | None:

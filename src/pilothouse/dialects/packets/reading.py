@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...acp.naming import snake
-from .detect import either, packet_type
+from .detect import TYPE_OF_UPDATE, either, packet_type
 from .project import packet_from_update
 from .shapes import (
     AgentMessageChunk,
@@ -15,11 +15,13 @@ from .shapes import (
     ApprovalRequested,
     ApprovalResolved,
     ArtifactCreated,
+    ContentItem,
     CurrentModeUpdate,
     ErrorPacket,
     OtherPacket,
     Packet,
     PromptResponse,
+    Shape,
     ToolCallProgress,
     ToolCallStart,
     read_shape,
@@ -49,7 +51,7 @@ PACKETS: dict[str, type[Packet]] = {
 
 # rows that hold a whole message where the stream had chunks
 _STORED = {"agent_message": "agent_message_chunk", "agent_thought": "agent_thought_chunk"}
-_UPDATES = {cls.TYPE: str(cls().session_update) for cls in PACKETS.values() if hasattr(cls(), "session_update")}
+_UPDATES = {kind: update for update, kind in TYPE_OF_UPDATE.items()}
 
 
 def read_packet(value: object) -> Packet:
@@ -67,7 +69,7 @@ def read_packet(value: object) -> Packet:
 def write_packet(packet: Packet) -> dict[str, Any]:
     """A packet as JSON values, with all documented keys."""
     written: dict[str, Any] = write_shape(packet)
-    if isinstance(packet, OtherPacket) and not packet.type:
+    if isinstance(packet, OtherPacket) and not packet.type and "type" not in packet.extra:
         del written["type"]
     return written
 
@@ -84,8 +86,9 @@ def _unwrapped(value: object) -> object:
 
 def _completed(cls: type[Packet], fields: Mapping[str, Any]) -> Mapping[str, Any]:
     """Camel case, and the parts completed as those of a live update are."""
-    known = {snake(name): name for name in wire_names(cls)}
-    given = {known.get(name, name): value for name, value in fields.items()}
+    given: dict[str, Any] = _camel(fields, cls)
+    if isinstance(given.get("content"), list):
+        given["content"] = [_camel(item, ContentItem) for item in given["content"]]
     update = _UPDATES.get(cls.TYPE)
     if update is None:
         return given
@@ -94,6 +97,13 @@ def _completed(cls: type[Packet], fields: Mapping[str, Any]) -> Mapping[str, Any
     whole.pop("timestamp")
     kind = given.get("kind")
     return {**whole, **({"timestamp": given["timestamp"]} if "timestamp" in given else {}), **_as_it_is(kind)}
+
+
+def _camel(fields: Any, cls: type[Shape]) -> Any:
+    if not isinstance(fields, Mapping):
+        return fields
+    known = {snake(name): name for name in wire_names(cls)}
+    return {known.get(name, name): value for name, value in fields.items()}
 
 
 def _as_it_is(kind: object) -> dict[str, Any]:

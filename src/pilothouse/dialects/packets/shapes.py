@@ -43,14 +43,18 @@ __all__ = [
 
 ArtifactType = Literal["file", "image", "nextjs_app", "web_app"]
 Meta = dict[str, Any] | None
+Parts = Mapping[str, Any]
+"""Fields and the shape of their value, or of each item of it. (A field named `type` hides the word `type` in here.)"""
+Names = Mapping[str, tuple[str, ...]]
+"""Fields and other spellings of their JSON names."""
 
 
 class Shape(Struct, kw_only=True, rename=camel):
     """Base: `extra` holds what the documents do not name. `NESTED` says which fields hold shapes, or lists of them."""
 
     extra: dict[str, Any] = {}
-    NESTED: ClassVar[Mapping[str, type[Shape]]] = {}
-    ALIASES: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    NESTED: ClassVar[Parts] = {}
+    ALIASES: ClassVar[Names] = {}
 
 
 ShapeT = TypeVar("ShapeT", bound=Shape)
@@ -75,7 +79,7 @@ def read_shape(cls: type[ShapeT], value: Mapping[str, Any]) -> ShapeT:
         raw = left.pop(found)
         try:
             given[item.name] = _field(cls.NESTED.get(item.name), raw, item.type)
-        except (msgspec.ValidationError, RecursionError):
+        except (msgspec.ValidationError, UnicodeError, OverflowError, RecursionError):
             left[item.encode_name] = raw
     return cls(**given, extra=left)
 
@@ -107,7 +111,7 @@ class TextBlock(Shape):
     """A content block. Blocks that are no text keep their own fields in `extra`."""
 
     field_meta: Meta = field(name="_meta", default=None)
-    type: str = "text"
+    type: str | UnsetType = UNSET
     text: str | UnsetType = UNSET
     annotations: dict[str, Any] | None = None
 
@@ -115,10 +119,10 @@ class TextBlock(Shape):
 class ContentItem(Shape):
     """One item of a tool call's content: wrapped content, a diff, or a terminal."""
 
-    NESTED: ClassVar[Mapping[str, type[Shape]]] = {"content": TextBlock}
+    NESTED: ClassVar[Parts] = {"content": TextBlock}
 
     field_meta: Meta = field(name="_meta", default=None)
-    type: str = "content"
+    type: str | UnsetType = UNSET
     content: TextBlock | UnsetType = UNSET
     new_text: str | UnsetType = UNSET
     old_text: str | UnsetType | None = UNSET
@@ -162,7 +166,7 @@ class Packet(Shape):
 
 class AgentMessageChunk(Packet):
     TYPE: ClassVar[str] = "agent_message_chunk"
-    NESTED: ClassVar[Mapping[str, type[Shape]]] = {"content": TextBlock}
+    NESTED: ClassVar[Parts] = {"content": TextBlock}
 
     type: str = "agent_message_chunk"
     session_update: str = "agent_message_chunk"
@@ -172,7 +176,7 @@ class AgentMessageChunk(Packet):
 
 class AgentThoughtChunk(Packet):
     TYPE: ClassVar[str] = "agent_thought_chunk"
-    NESTED: ClassVar[Mapping[str, type[Shape]]] = {"content": TextBlock}
+    NESTED: ClassVar[Parts] = {"content": TextBlock}
 
     type: str = "agent_thought_chunk"
     session_update: str = "agent_thought_chunk"
@@ -183,7 +187,7 @@ class AgentThoughtChunk(Packet):
 class ToolCallPacket(Packet):
     """What `tool_call_start` and `tool_call_progress` have in common."""
 
-    NESTED: ClassVar[Mapping[str, type[Shape]]] = {"content": ContentItem, "locations": Location}
+    NESTED: ClassVar[Parts] = {"content": ContentItem, "locations": Location}
 
     session_update: str = ""
     tool_call_id: str = ""
@@ -213,7 +217,7 @@ class ToolCallProgress(ToolCallPacket):
 
 class AgentPlanUpdate(Packet):
     TYPE: ClassVar[str] = "agent_plan_update"
-    NESTED: ClassVar[Mapping[str, type[Shape]]] = {"entries": PlanEntry}
+    NESTED: ClassVar[Parts] = {"entries": PlanEntry}
 
     type: str = "agent_plan_update"
     session_update: str = "plan"
@@ -253,7 +257,7 @@ class ErrorPacket(Packet):
 
 class ArtifactCreated(Packet):
     TYPE: ClassVar[str] = "artifact_created"
-    NESTED: ClassVar[Mapping[str, type[Shape]]] = {"artifact": Artifact}
+    NESTED: ClassVar[Parts] = {"artifact": Artifact}
 
     type: str = "artifact_created"
     artifact: Artifact = field(default_factory=Artifact)

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from ...model.patches import PatchedFile, read_patched_files
 from ...model.tools import canonical_name, command_text, file_paths, patch_text, todos_of
-from .shapes import Shape, read_shape
+from .shapes import Names, Parts, Shape, read_shape
 
 __all__ = [
     "BashInput",
@@ -52,13 +52,13 @@ __all__ = [
 
 
 class GlobInput(Shape):
-    ALIASES: ClassVar[Mapping[str, tuple[str, ...]]] = {"pattern": ("glob", "glob_pattern")}
+    ALIASES: ClassVar[Names] = {"pattern": ("glob", "glob_pattern")}
 
     pattern: str | None = None
 
 
 class GrepInput(Shape):
-    ALIASES: ClassVar[Mapping[str, tuple[str, ...]]] = {"pattern": ("query", "regex"), "path": ("dir_path",)}
+    ALIASES: ClassVar[Names] = {"pattern": ("query", "regex"), "path": ("dir_path",)}
 
     pattern: str | None = None
     path: str | None = None
@@ -69,14 +69,14 @@ class ReadInput(Shape):
 
 
 class WriteInput(Shape):
-    ALIASES: ClassVar[Mapping[str, tuple[str, ...]]] = {"content": ("contents", "file_text", "text")}
+    ALIASES: ClassVar[Names] = {"content": ("contents", "file_text", "text")}
 
     file_path: str | None = None
     content: str | None = None
 
 
 class EditInput(Shape):
-    ALIASES: ClassVar[Mapping[str, tuple[str, ...]]] = {
+    ALIASES: ClassVar[Names] = {
         "old_string": ("oldString", "old_str", "oldText", "old_text", "before"),
         "new_string": ("newString", "new_str", "newText", "new_text", "after"),
     }
@@ -92,7 +92,7 @@ class BashInput(Shape):
 
 
 class TaskInput(Shape):
-    ALIASES: ClassVar[Mapping[str, tuple[str, ...]]] = {"subagent_type": ("subagentType", "agent_name")}
+    ALIASES: ClassVar[Names] = {"subagent_type": ("subagentType", "agent_name")}
 
     prompt: str | None = None
     description: str | None = None
@@ -106,7 +106,7 @@ class TodoItem(Shape):
 
 
 class TodoWriteInput(Shape):
-    todos: list[TodoItem] = []
+    todos: list[TodoItem] = field(default_factory=list)
 
 
 class PatchInput(Shape):
@@ -117,14 +117,14 @@ class PatchInput(Shape):
 
 
 class SearchMetadata(Shape):
-    ALIASES: ClassVar[Mapping[str, tuple[str, ...]]] = {"count": ("matches",)}
+    ALIASES: ClassVar[Names] = {"count": ("matches",)}
 
     count: int | None = None
     truncated: bool | None = None
 
 
 class SearchOutput(Shape):
-    NESTED: ClassVar[Mapping[str, type[Shape]]] = {"metadata": SearchMetadata}
+    NESTED: ClassVar[Parts] = {"metadata": SearchMetadata}
 
     output: str | None = None
     metadata: SearchMetadata = field(default_factory=SearchMetadata)
@@ -136,14 +136,14 @@ class ReadMetadata(Shape):
 
 
 class ReadOutput(Shape):
-    NESTED: ClassVar[Mapping[str, type[Shape]]] = {"metadata": ReadMetadata}
+    NESTED: ClassVar[Parts] = {"metadata": ReadMetadata}
 
     output: str | None = None
     metadata: ReadMetadata = field(default_factory=ReadMetadata)
 
 
 class BashMetadata(Shape):
-    ALIASES: ClassVar[Mapping[str, tuple[str, ...]]] = {"exit": ("exitCode", "exit_code")}
+    ALIASES: ClassVar[Names] = {"exit": ("exitCode", "exit_code")}
 
     output: str | None = None
     exit: int | None = None
@@ -152,8 +152,8 @@ class BashMetadata(Shape):
 
 
 class BashOutput(Shape):
-    NESTED: ClassVar[Mapping[str, type[Shape]]] = {"metadata": BashMetadata}
-    ALIASES: ClassVar[Mapping[str, tuple[str, ...]]] = {"output": ("stdout", "formatted_output")}
+    NESTED: ClassVar[Parts] = {"metadata": BashMetadata}
+    ALIASES: ClassVar[Names] = {"output": ("stdout", "formatted_output")}
 
     output: str | None = None
     metadata: BashMetadata = field(default_factory=BashMetadata)
@@ -169,7 +169,7 @@ class WriteMetadata(Shape):
 
 
 class WriteOutput(Shape):
-    NESTED: ClassVar[Mapping[str, type[Shape]]] = {"metadata": WriteMetadata}
+    NESTED: ClassVar[Parts] = {"metadata": WriteMetadata}
 
     output: str | None = None
     metadata: WriteMetadata = field(default_factory=WriteMetadata)
@@ -183,16 +183,16 @@ class TaskOutput(Shape):
     """Not documented; sub-agents answer with text."""
 
     output: str | None = None
-    metadata: dict[str, Any] = {}
+    metadata: dict[str, Any] = field(default_factory=dict)
 
 
 class TodoWriteMetadata(Shape):
-    todos: list[TodoItem] = []
+    todos: list[TodoItem] = field(default_factory=list)
     truncated: bool | None = None
 
 
 class TodoWriteOutput(Shape):
-    NESTED: ClassVar[Mapping[str, type[Shape]]] = {"metadata": TodoWriteMetadata}
+    NESTED: ClassVar[Parts] = {"metadata": TodoWriteMetadata}
 
     output: str | None = None
     metadata: TodoWriteMetadata = field(default_factory=TodoWriteMetadata)
@@ -200,13 +200,13 @@ class TodoWriteOutput(Shape):
 
 class PatchMetadata(Shape):
     diff: str | None = None
-    files: list[PatchedFile] = []
+    files: list[PatchedFile] = field(default_factory=list)
     diagnostics: dict[str, Any] | None = None
     truncated: bool | None = None
 
 
 class PatchOutput(Shape):
-    NESTED: ClassVar[Mapping[str, type[Shape]]] = {"metadata": PatchMetadata}
+    NESTED: ClassVar[Parts] = {"metadata": PatchMetadata}
 
     output: str | None = None
     metadata: PatchMetadata = field(default_factory=PatchMetadata)
@@ -316,12 +316,12 @@ def unwrap_read(output: object) -> FileText:
         body = body[:end] if end >= 0 else body
     lines = body.split("\n")
     complete = True
-    while opened and lines and (not lines[-1].strip() or _END.fullmatch(lines[-1])):
-        complete = (complete and "End of file" in lines[-1]) or (not lines[-1].strip() and complete)
-        remark = lines.pop()
-        if remark.strip() and lines and not lines[-1]:
+    if opened and not lines[-1]:
+        lines.pop()
+    if opened and lines and _END.fullmatch(lines[-1]):
+        complete = "End of file" in lines.pop()
+        if lines and not lines[-1]:  # the remark is set off by a blank line
             lines.pop()
-            break
     first = _NUMBERED.fullmatch(lines[0]) if lines else None
     if first is None:
         return FileText(text="\n".join(lines), complete=complete)

@@ -73,9 +73,12 @@ def _edited(tool: str, path: str, edit: Mapping[str, Any]) -> Iterator[FileChang
     # a text that is taken out of a file leaves the file there, unlike `deleted`
     new = new or ""
     made = unified_diff(old, new, path)
-    kind: ChangeType = "modified" if tool == "Write" else change_type(old, new)
     yield FileChange(
-        path=path, change_type=kind, diff=made.text, lines_added=made.added, lines_removed=made.removed
+        path=path,
+        change_type=change_type(old, new),
+        diff=made.text,
+        lines_added=made.added,
+        lines_removed=made.removed,
     )
 
 

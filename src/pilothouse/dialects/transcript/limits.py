@@ -10,7 +10,7 @@ __all__ = ["WHOLE", "Clipped", "Limits", "clip", "clip_lines", "clip_values"]
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """Most characters of each kind of text, and most members of a list or object in a tool's input; None is no limit."""
+    """Most characters of each kind of text, and most members of a list or object of an input; None is no limit."""
 
     message: int | None = None
     output: int | None = 32_000

@@ -1,0 +1,55 @@
+"""The folded view of a session, which the UI, replays and exports show.
+
+`transcript(session)` gives the entries, `group_items` the view with runs of tool calls folded together, `to_markdown`
+and `to_json` the exports. All of it is computed from the folded session, so live and stored sessions look the same.
+"""
+
+from .entries import (
+    ApprovalEntry,
+    ArtifactEntry,
+    CompactionEntry,
+    CustomEntry,
+    Entry,
+    ErrorEntry,
+    FileDiffView,
+    NotificationEntry,
+    QuestionEntry,
+    TextEntry,
+    ThinkingEntry,
+    TodoListEntry,
+    ToolCallEntry,
+    ToolGroup,
+    TranscriptEntry,
+)
+from .export import to_json, to_markdown
+from .groups import group_items
+from .heads import VERBS
+from .limits import WHOLE, Limits, clip
+from .view import entry_of, transcript
+
+__all__ = [
+    "VERBS",
+    "WHOLE",
+    "ApprovalEntry",
+    "ArtifactEntry",
+    "CompactionEntry",
+    "CustomEntry",
+    "Entry",
+    "ErrorEntry",
+    "FileDiffView",
+    "Limits",
+    "NotificationEntry",
+    "QuestionEntry",
+    "TextEntry",
+    "ThinkingEntry",
+    "TodoListEntry",
+    "ToolCallEntry",
+    "ToolGroup",
+    "TranscriptEntry",
+    "clip",
+    "entry_of",
+    "group_items",
+    "to_json",
+    "to_markdown",
+    "transcript",
+]

@@ -1,0 +1,285 @@
+"""A session as a list of entries: the transcript.
+
+A function of the folded session and nothing else. Every item of the session becomes one entry in its place, except
+calls that only write the list of things to do: in each turn they become one list, where the first of them stood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from ...model.records import TextContent, Todo
+from ...model.session import (
+    Approval,
+    Artifact,
+    Block,
+    Compaction,
+    Custom,
+    Failure,
+    Message,
+    Notification,
+    Plan,
+    Question,
+    Session,
+    SessionItem,
+    TextRun,
+    Thought,
+    ToolCall,
+    milliseconds_between,
+)
+from ...model.tools import identify, todos_of
+from .diffs import diffs_of
+from .entries import (
+    ApprovalEntry,
+    ArtifactEntry,
+    CompactionEntry,
+    CustomEntry,
+    ErrorEntry,
+    NotificationEntry,
+    QuestionEntry,
+    TextEntry,
+    ThinkingEntry,
+    TodoListEntry,
+    ToolCallEntry,
+    TranscriptEntry,
+)
+from .heads import detail_of, verb_of
+from .limits import Limits, clip, clip_values
+
+__all__ = ["entry_of", "transcript"]
+
+_DEFAULT = Limits()
+
+
+def transcript(session: Session, *, limits: Limits = _DEFAULT) -> list[TranscriptEntry]:
+    """All entries in the order in which they began."""
+    planned = {item.turn_id for item in session.items if isinstance(item, Plan) and item.todos}
+    lists: dict[str | None, TodoListEntry] = {}
+    entries: list[TranscriptEntry] = []
+    names = _Names()
+    for item in session.items:
+        entry = entry_of(item, session, limits=limits)
+        if isinstance(entry, ToolCallEntry) and isinstance(item, ToolCall) and (todos := _listed(entry, item)):
+            if item.turn_id in planned:
+                continue
+            if (known := lists.get(item.turn_id)) is not None:
+                _set_todos(known, todos)
+                continue
+            entry = lists[item.turn_id] = _list_entry(item, f"todos:{item.turn_id or ''}", todos)
+        entry.id = names.unique(entry.id)
+        entries.append(entry)
+    return entries
+
+
+class _Names:
+    """Ids may be used again by an agent; entries are told apart all the same."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, int] = {}
+
+    def unique(self, name: str) -> str:
+        count = self._seen[name] = self._seen.get(name, 0) + 1
+        return name if count == 1 else self.unique(f"{name}#{count}")
+
+
+def entry_of(item: SessionItem, session: Session, *, limits: Limits = _DEFAULT) -> TranscriptEntry:
+    """The entry of one item, for consumers that follow a session. Its id may be shared if its agent uses ids again."""
+    return _MAKERS[type(item)](item, session, limits)
+
+
+# -- text --------------------------------------------------------------------------------------------------------------
+
+
+def _message(item: Message, session: Session, limits: Limits) -> TextEntry:
+    text, omitted = clip(item.text, limits.message)
+    blocks = None if all(isinstance(block, TextRun) for block in item.content) else item.content
+    return TextEntry(
+        **_head(item, f"message:{item.role}:{item.message_id}"),
+        role=item.role,
+        text=text,
+        streaming=not item.done,
+        text_omitted=omitted,
+        content=[_content(block) for block in blocks] if blocks is not None else None,
+        model=item.model,
+    )
+
+
+def _content(block: Block) -> Any:
+    return TextContent(text=str(block.text)) if isinstance(block, TextRun) else block
+
+
+def _thought(item: Thought, session: Session, limits: Limits) -> ThinkingEntry:
+    text, omitted = clip(str(item.text), limits.message)
+    return ThinkingEntry(
+        **_head(item, f"thought:{item.message_id}"),
+        text=text,
+        streaming=not item.done,
+        text_omitted=omitted,
+        redacted=item.redacted,
+        duration=milliseconds_between(item.timestamp, item.ended_at) if item.ended_at else None,
+    )
+
+
+# -- tool calls --------------------------------------------------------------------------------------------------------
+
+
+def _call(item: ToolCall, session: Session, limits: Limits) -> ToolCallEntry:
+    arguments = _arguments(item)
+    identity = identify(name=item.name, raw_input=arguments, kind=item.kind, title=item.title)
+    workspace = session.working_directory or session.project_path
+    diffs = diffs_of(identity.name, item, arguments, workspace, limits)
+    new_file = diffs[0].change_type == "created" if diffs else None
+    output, omitted = clip(str(item.output), limits.output)
+    structured = msgspec.to_builtins(item.structured) if item.structured is not None else None
+    return ToolCallEntry(
+        **_head(item, f"tool:{item.tool_call_id}"),
+        tool_call_id=item.tool_call_id,
+        tool=identity.name,
+        name=item.name,
+        category=item.category,
+        kind=identity.kind,
+        status=item.status,
+        verb=verb_of(identity.name, identity.kind, new_file=new_file),
+        detail=detail_of(identity.name, item, arguments, workspace),
+        title=item.title,
+        description=item.description,
+        input=clip_values(arguments, limits),
+        output=output,
+        output_omitted=omitted,
+        structured=clip_values(structured, limits),
+        diffs=diffs,
+        new_file=bool(new_file),
+        error=item.error,
+        locations=item.locations,
+        risk_level=item.risk_level,
+        risk_reasons=item.risk_reasons,
+        approval_ids=item.approval_ids,
+        percentage=item.percentage,
+        duration=item.duration,
+        parent_tool_call_id=item.parent_tool_call_id,
+        sub_agent_id=item.sub_agent_id,
+        unfinished=item.unfinished,
+        attention=item.status == "failed",
+    )
+
+
+def _arguments(item: ToolCall) -> Any:
+    """The input; while it is still being written, what of it can be read already."""
+    if item.input or not item.args:
+        return item.input
+    text = str(item.args)
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return text
+
+
+# -- the list of things to do ------------------------------------------------------------------------------------------
+
+
+def _listed(entry: ToolCallEntry, item: ToolCall) -> list[Todo]:
+    """The list that a call writes; none for a call that does something else, or that failed."""
+    if entry.tool != "TodoWrite" or item.status == "failed":
+        return []
+    return [msgspec.convert(todo, Todo) for todo in todos_of(_arguments(item))]
+
+
+def _list_entry(item: ToolCall | Plan, name: str, todos: list[Todo], text: str | None = None) -> TodoListEntry:
+    entry = TodoListEntry(**_head(item, name), todos=[], completed=0, total=0, text=text)
+    _set_todos(entry, todos)
+    return entry
+
+
+def _set_todos(entry: TodoListEntry, todos: list[Todo]) -> None:
+    entry.todos, entry.total = todos, len(todos)
+    entry.completed = sum(todo.status == "completed" for todo in todos)
+
+
+def _plan(item: Plan, session: Session, limits: Limits) -> TodoListEntry:
+    name = f"todos:{item.turn_id or ''}" + (f":{item.plan_id}" if item.plan_id else "")
+    return _list_entry(item, name, item.todos, item.text)
+
+
+# -- the rest ----------------------------------------------------------------------------------------------------------
+
+
+def _question(item: Question, session: Session, limits: Limits) -> QuestionEntry:
+    return QuestionEntry(
+        **_head(item, f"question:{item.question_id}"), pending=item.pending, **_same(item, QuestionEntry)
+    )
+
+
+def _approval(item: Approval, session: Session, limits: Limits) -> ApprovalEntry:
+    return ApprovalEntry(
+        **_head(item, f"approval:{item.request_id}"), pending=item.pending, **_same(item, ApprovalEntry)
+    )
+
+
+def _notification(item: Notification, session: Session, limits: Limits) -> NotificationEntry:
+    return NotificationEntry(**_head(item, f"notification:{item.seq}"), **_same(item, NotificationEntry))
+
+
+def _failure(item: Failure, session: Session, limits: Limits) -> ErrorEntry:
+    return ErrorEntry(**_head(item, f"error:{item.seq}"), error=item.error, count=item.count)
+
+
+def _compaction(item: Compaction, session: Session, limits: Limits) -> CompactionEntry:
+    return CompactionEntry(
+        **_head(item, f"compaction:{item.compaction_id}"),
+        status=item.status,
+        summary=clip(str(item.summary), limits.message).text,
+        error=item.error,
+    )
+
+
+def _artifact(item: Artifact, session: Session, limits: Limits) -> ArtifactEntry:
+    return ArtifactEntry(**_head(item, f"artifact:{item.seq}"), artifact=item.artifact)
+
+
+def _custom(item: Custom, session: Session, limits: Limits) -> CustomEntry | NotificationEntry:
+    text = item.data.get("text") if isinstance(item.data, dict) else None
+    if (item.namespace, item.event_name) == ("pilothouse", "diagnostic") and isinstance(text, str):
+        message = clip(text, limits.value).text
+        return NotificationEntry(
+            **_head(item, f"notification:{item.seq}"), level="warning", title="Diagnostic", message=message
+        )
+    return CustomEntry(
+        **_head(item, f"custom:{item.seq}"),
+        namespace=item.namespace,
+        event_name=item.event_name,
+        data=clip_values(item.data, limits),
+    )
+
+
+_HEAD = ("seq", "timestamp", "turn_id")
+
+
+def _head(item: SessionItem, name: str) -> dict[str, Any]:
+    return {"id": name, "seq": item.seq, "timestamp": item.timestamp, "turn_id": item.turn_id}
+
+
+def _same(item: SessionItem, entry: type[msgspec.Struct]) -> dict[str, Any]:
+    """The fields that an entry takes over from its item."""
+    return dict(_shared(item, set(entry.__struct_fields__) - {*_HEAD, "id", "pending"}))
+
+
+def _shared(item: SessionItem, names: set[str]) -> Iterator[tuple[str, Any]]:
+    return ((name, getattr(item, name)) for name in item.__struct_fields__ if name in names)
+
+
+_MAKERS: Mapping[type[Any], Callable[[Any, Session, Limits], TranscriptEntry]] = {
+    Message: _message,
+    Thought: _thought,
+    ToolCall: _call,
+    Plan: _plan,
+    Approval: _approval,
+    Question: _question,
+    Notification: _notification,
+    Failure: _failure,
+    Compaction: _compaction,
+    Artifact: _artifact,
+    Custom: _custom,
+}

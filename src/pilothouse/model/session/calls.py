@@ -1,0 +1,274 @@
+"""The life of a tool call: pending → executing → completed, failed or cancelled.
+
+Real agents update calls that they never announced, end them twice, and use an id again. So any event about an
+unknown id makes the call; a start for an id that has ended begins another call beside the old one; and the last word
+about the end of a call counts. A call that its turn or agent left open is closed here as `unfinished`; a result that
+comes after all corrects it, other late events add to it without reopening it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import to_builtins
+
+from ..errors import ACPError
+from ..events import (
+    FileChangeBatchEvent,
+    FileChangeEvent,
+    GitOperationEvent,
+    ProgressEvent,
+    SubAgentCompletedEvent,
+    SubAgentProgressEvent,
+    SubAgentSpawnedEvent,
+    ToolCallArgsDeltaEvent,
+    ToolCallErrorEvent,
+    ToolCallExecutingEvent,
+    ToolCallResultEvent,
+    ToolCallStartEvent,
+    WebOperationEvent,
+)
+from ..records import FileChange
+from .asks import link_approval
+from .files import merge_change
+from .items import CallStatus, Custom, ToolCall
+from .state import Progress, State, SubAgent
+from .text import Text
+
+__all__ = ["CANCELLED_CODES", "HANDLERS", "close_call", "close_sub_agents"]
+
+CANCELLED_CODES = frozenset({"cancelled", "canceled", "aborted"})
+"""Codes of `tool:error`, in any case and with or without `tool_` in front, that mean nobody wanted the result.
+
+A call that was cut off, as by a restart of the hub, has failed: somebody may still want it."""
+
+
+def close_call(state: State, call: ToolCall, status: CallStatus, timestamp: str) -> None:
+    """End a call that no event ended."""
+    call.status, call.ended_at, call.unfinished = status, timestamp, True
+    if status == "failed":
+        call.error = ACPError(code="unfinished", message="The turn ended before this call did", recoverable=True)
+    state.index.closed(call)
+
+
+def close_sub_agents(state: State, status: str, timestamp: str) -> None:
+    """End the sub-agents of which nothing was heard."""
+    for agent in state.index.agents.values():
+        agent.status, agent.ended_at, agent.unfinished = status, timestamp, True
+    state.index.agents.clear()
+
+
+def _call(state: State, event: Any) -> ToolCall:
+    """The last call of the event's id; a new one if the id is unknown."""
+    known = state.index.calls.get(event.tool_call_id)
+    if known is not None:
+        return known
+    return _new(state, event)
+
+
+def _new(state: State, event: Any) -> ToolCall:
+    call = ToolCall(
+        seq=event.seq,
+        timestamp=event.timestamp,
+        turn_id=state.turn_id,
+        tool_call_id=event.tool_call_id,
+        name=getattr(event, "name", ""),
+        category="other",
+        status="pending",
+    )
+    for approval in state.pending_approvals:  # agents may ask before they announce the call
+        if approval.tool_call_id == call.tool_call_id:
+            link_approval(call, approval)
+    return state.add(call)
+
+
+def _start(state: State, event: ToolCallStartEvent) -> None:
+    known = state.index.calls.get(event.tool_call_id)
+    call = _new(state, event) if known is None or known.ended else known
+    call.name = event.name or call.name
+    call.category = event.category
+    for name in ("description", "title", "kind", "locations", "parent_tool_call_id"):
+        value = getattr(event, name)
+        if value is not None:
+            setattr(call, name, value)
+
+
+def _args(state: State, event: ToolCallArgsDeltaEvent) -> None:
+    call = _call(state, event)
+    if call.args is None or event.replace:
+        call.args = Text(event.delta)
+    else:
+        call.args.append(event.delta)
+
+
+def _executing(state: State, event: ToolCallExecutingEvent) -> None:
+    call = _call(state, event)
+    call.name = event.name or call.name
+    call.input = event.input
+    call.risk_level, call.risk_reasons = event.risk_level, event.risk_reasons
+    call.requires_approval = event.requires_approval
+    if not call.ended:
+        call.status = "executing"
+        call.executing_at = call.executing_at or event.timestamp
+
+
+def _result(state: State, event: ToolCallResultEvent) -> None:
+    call = _call(state, event)
+    call.error = None
+    _end(state, call, event, "completed")
+
+
+def _error(state: State, event: ToolCallErrorEvent) -> None:
+    call = _call(state, event)
+    call.error = event.error
+    code = event.error.code.lower().removeprefix("tool_")
+    _end(state, call, event, "cancelled" if code in CANCELLED_CODES else "failed")
+
+
+def _end(state: State, call: ToolCall, event: ToolCallResultEvent | ToolCallErrorEvent, status: CallStatus) -> None:
+    call.name = event.name or call.name
+    if event.output:  # an empty one does not unsay what was printed on the way
+        call.output.replace(event.output)
+    if event.structured is not None:
+        call.structured = event.structured
+    call.duration = event.duration if event.duration is not None else call.duration
+    call.status, call.ended_at, call.unfinished = status, event.timestamp, False
+    call.percentage = None
+    state.index.closed(call)
+
+
+def _progress(state: State, event: ProgressEvent) -> None:
+    if event.tool_call_id is None:
+        state.progress = Progress(
+            label=event.label, current=event.current, total=event.total, percentage=event.percentage
+        )
+        return
+    call = _call(state, event)
+    call.title = event.label or call.title
+    if event.locations is not None:
+        call.locations = event.locations
+    if event.percentage is not None and not call.ended:
+        call.percentage = event.percentage
+    if event.output is not None:
+        (call.output.replace if event.replace else call.output.append)(event.output)
+
+
+# -- what calls bring about ----------------------------------------------------------------------------------------
+
+
+def _file(state: State, event: FileChangeEvent) -> None:
+    change = FileChange(
+        path=event.path,
+        change_type=event.change_type,
+        diff=event.diff,
+        lines_added=event.lines_added,
+        lines_removed=event.lines_removed,
+    )
+    _files(state, event.tool_call_id, [change])
+
+
+def _batch(state: State, event: FileChangeBatchEvent) -> None:
+    _files(state, event.tool_call_id, event.changes)
+
+
+def _files(state: State, tool_call_id: str | None, changes: list[FileChange]) -> None:
+    for change in changes:
+        merge_change(state.files, change)
+    call = state.index.calls.get(tool_call_id) if tool_call_id is not None else None
+    if call is not None:
+        call.files.extend(changes)
+
+
+def _git(state: State, event: GitOperationEvent) -> None:
+    call = _owner(state, event)
+    if call is not None:
+        call.git.append(event.operation)
+
+
+def _web(state: State, event: WebOperationEvent) -> None:
+    call = _owner(state, event)
+    if call is not None:
+        call.web.append(event.operation)
+
+
+def _owner(state: State, event: GitOperationEvent | WebOperationEvent) -> ToolCall | None:
+    """The call that did it. An operation without one stands for itself among the items."""
+    call = state.index.calls.get(event.tool_call_id) if event.tool_call_id is not None else None
+    if call is None:
+        state.add(
+            Custom(
+                seq=event.seq,
+                timestamp=event.timestamp,
+                turn_id=state.turn_id,
+                namespace="unified",
+                event_name=event.type,
+                data=to_builtins(event.operation),
+            )
+        )
+    return call
+
+
+# -- sub-agents ----------------------------------------------------------------------------------------------------
+
+
+def _sub_agent(state: State, event: Any) -> SubAgent:
+    known = state.sub_agents.get(event.sub_agent_id)
+    if known is not None:
+        return known
+    agent = SubAgent(
+        sub_agent_id=event.sub_agent_id,
+        parent_tool_call_id=getattr(event, "parent_tool_call_id", ""),
+        task=getattr(event, "task", ""),
+        status="running",
+        started_at=event.timestamp,
+    )
+    state.sub_agents[event.sub_agent_id] = state.index.agents[event.sub_agent_id] = agent
+    return agent
+
+
+def _spawned(state: State, event: SubAgentSpawnedEvent) -> None:
+    known = state.sub_agents.get(event.sub_agent_id)
+    if known is not None and known.ended_at is not None:
+        del state.sub_agents[event.sub_agent_id]  # the same one was set to work again
+    agent = _sub_agent(state, event)
+    agent.task, agent.model = event.task or agent.task, event.model or agent.model
+    _link(state, agent, event.parent_tool_call_id)
+
+
+def _sub_progress(state: State, event: SubAgentProgressEvent) -> None:
+    agent = _sub_agent(state, event)
+    agent.message = event.message
+    agent.progress = event.progress if event.progress is not None else agent.progress
+
+
+def _sub_completed(state: State, event: SubAgentCompletedEvent) -> None:
+    agent = _sub_agent(state, event)
+    agent.status, agent.ended_at, agent.unfinished = "completed", event.timestamp, False
+    state.index.agents.pop(event.sub_agent_id, None)
+    agent.result, agent.token_usage = event.result, event.token_usage
+    _link(state, agent, event.parent_tool_call_id)
+
+
+def _link(state: State, agent: SubAgent, tool_call_id: str) -> None:
+    agent.parent_tool_call_id = tool_call_id or agent.parent_tool_call_id
+    call = state.index.calls.get(agent.parent_tool_call_id)
+    if call is not None:
+        call.sub_agent_id = agent.sub_agent_id
+
+
+HANDLERS: Mapping[type[Any], Callable[[State, Any], None]] = {
+    ToolCallStartEvent: _start,
+    ToolCallArgsDeltaEvent: _args,
+    ToolCallExecutingEvent: _executing,
+    ToolCallResultEvent: _result,
+    ToolCallErrorEvent: _error,
+    ProgressEvent: _progress,
+    FileChangeEvent: _file,
+    FileChangeBatchEvent: _batch,
+    GitOperationEvent: _git,
+    WebOperationEvent: _web,
+    SubAgentSpawnedEvent: _spawned,
+    SubAgentProgressEvent: _sub_progress,
+    SubAgentCompletedEvent: _sub_completed,
+}

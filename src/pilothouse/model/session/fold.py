@@ -1,0 +1,225 @@
+"""The fold: events in, session out.
+
+`Session.apply` costs what the event brings, however long the session is. Applying events one by one, in any number of
+batches, or with the session stored and read back in between gives the same session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from ..errors import ACPError, ValidationError
+from ..events import (
+    ContextWindowEvent,
+    CostUpdateEvent,
+    EnvironmentInfoEvent,
+    Event,
+    NotificationEvent,
+    PlanModeEvent,
+    RateLimitEvent,
+    SessionCompletedEvent,
+    SessionErrorEvent,
+    SessionStartedEvent,
+    TodoUpdateEvent,
+    TokenUsageEvent,
+)
+from ..records import SessionStatus
+from . import asks, calls, customs, messages
+from .items import Failure, Notification
+from .state import ContextWindow, RateLimit, State
+from .status import TRANSITIONS, status_after
+from .summary import summary
+from .text import decode_text, encode_text, sound
+
+__all__ = ["Session", "dump", "fold", "load"]
+
+
+class Session(State):
+    """A session as its events tell it. Start with an empty one, then `apply` events in the order of their `seq`."""
+
+    def apply(self, event: Event) -> None:
+        """Take in one event.
+
+        An event whose number is not above the last one was applied before and is passed over. Events without a
+        number (0) always count.
+        """
+        seq = event.seq
+        if seq > 0:
+            if seq <= self.seq:
+                return
+            self.seq = seq
+        if not self.id:
+            self.id = event.session_id
+        if event.timestamp:
+            self.started_at = self.started_at or event.timestamp
+            self.updated_at = event.timestamp
+        handler = _HANDLERS.get(type(event))
+        if handler is not None:
+            handler(self, event)
+        self.status = self._status_after(event)
+
+    def _status_after(self, event: Event) -> SessionStatus:
+        turn = self.turn.open if self.turn is not None else None
+        status = status_after(self.status, event, pending=bool(self.index.pending), turn=turn)
+        return status if status in TRANSITIONS else self.status
+
+    def snapshot(self, *, items: bool = True) -> dict[str, Any]:
+        """The session as plain values in wire names, and beside them what is pending and the summary so far.
+
+        Later events do not change it. Without `items` it is small, whatever the session's length.
+        """
+        kept, whole = self.items, self
+        if not items:
+            whole = msgspec.structs.replace(self, items=[])
+        plain: dict[str, Any] = _plain(whole)
+        if not items:
+            del plain["items"]
+        plain["pendingApprovals"] = _plain(self.pending_approvals)
+        plain["pendingQuestions"] = _plain(self.pending_questions)
+        plain["summary"] = _plain(summary(self))
+        plain["itemsCount"] = len(kept)
+        return plain
+
+
+def fold(events: Iterable[Event], into: Session | None = None) -> Session:
+    """Apply all events, to a new session or to `into`, and give the session back."""
+    session = Session() if into is None else into
+    for event in events:
+        session.apply(event)
+    return session
+
+
+# -- storage ---------------------------------------------------------------------------------------------------------
+
+_encode = msgspec.json.Encoder(enc_hook=encode_text).encode
+_decode = msgspec.json.Decoder(Session, dec_hook=decode_text).decode
+
+
+def dump(session: Session) -> bytes:
+    """The whole state as JSON, for `load`. Half a surrogate pair, which UTF-8 cannot carry, becomes U+FFFD."""
+    try:
+        return _encode(session)
+    except UnicodeEncodeError:
+        return _encode(sound(_plain(session)))
+
+
+def load(data: bytes) -> Session:
+    """The session that `dump` wrote. Raises ValidationError for anything else."""
+    try:
+        return _decode(data)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
+        raise ValidationError(f"Expected a stored session: {exc}") from None
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.to_builtins(value, enc_hook=encode_text)
+
+
+# -- what concerns the session as a whole ------------------------------------------------------------------------------
+
+
+def _started(state: State, event: SessionStartedEvent) -> None:
+    for name in ("agent", "project_path", "project_name", "working_directory", "model", "environment"):
+        value = getattr(event, name)
+        if value:
+            setattr(state, name, value)
+
+
+def _environment(state: State, event: EnvironmentInfoEvent) -> None:
+    context = state.environment = event.context
+    state.agent = state.agent or context.agent.name
+    state.project_path = context.project.path or state.project_path
+    state.project_name = context.project.name or state.project_name
+    if context.model is not None:
+        state.model = context.model.id or state.model
+
+
+def _completed(state: State, event: SessionCompletedEvent) -> None:
+    customs.close_all(state, "failed", event.timestamp)
+
+
+def _failed(state: State, event: SessionErrorEvent) -> None:
+    """An error after which the session cannot go on is the end of everything that was open."""
+    if not event.error.recoverable:
+        customs.close_all(state, "failed", event.timestamp)
+    last = state.items[-1] if state.items else None
+    if isinstance(last, Failure) and _same(last.error, event.error):
+        last.count += 1
+        return
+    state.add(Failure(seq=event.seq, timestamp=event.timestamp, turn_id=state.turn_id, error=event.error))
+
+
+def _same(one: ACPError, other: ACPError) -> bool:
+    return (one.code, one.message, one.recoverable) == (other.code, other.message, other.recoverable)
+
+
+def _notified(state: State, event: NotificationEvent) -> None:
+    last = state.items[-1] if state.items else None
+    if isinstance(last, Notification) and all(
+        getattr(last, name) == getattr(event, name) for name in ("level", "title", "message", "action_url")
+    ):
+        last.count += 1
+        return
+    state.add(
+        Notification(
+            seq=event.seq,
+            timestamp=event.timestamp,
+            turn_id=state.turn_id,
+            level=event.level,
+            title=event.title,
+            message=event.message,
+            action_url=event.action_url,
+        )
+    )
+
+
+def _todos(state: State, event: TodoUpdateEvent) -> None:
+    state.todos = customs.plan_of(state, event).todos = event.todos
+
+
+def _plan_mode(state: State, event: PlanModeEvent) -> None:
+    state.plan_mode = event.active
+    state.mode = event.mode_id or state.mode
+    if event.plan:
+        customs.plan_of(state, event).text = event.plan
+
+
+def _usage(state: State, event: TokenUsageEvent) -> None:
+    state.usage = event.cumulative
+
+
+def _cost(state: State, event: CostUpdateEvent) -> None:
+    state.cost = event.cumulative
+
+
+def _context(state: State, event: ContextWindowEvent) -> None:
+    state.context_window = ContextWindow(used=event.used, limit=event.limit, percentage=event.percentage)
+
+
+def _rate_limit(state: State, event: RateLimitEvent) -> None:
+    state.rate_limit = RateLimit(
+        retry_after=event.retry_after, limit=event.limit, timestamp=event.timestamp, message=event.message
+    )
+
+
+_HANDLERS: Mapping[type[Event], Callable[[State, Any], None]] = {
+    **messages.HANDLERS,
+    **calls.HANDLERS,
+    **asks.HANDLERS,
+    **customs.HANDLERS,
+    SessionStartedEvent: _started,
+    SessionCompletedEvent: _completed,
+    SessionErrorEvent: _failed,
+    EnvironmentInfoEvent: _environment,
+    NotificationEvent: _notified,
+    TodoUpdateEvent: _todos,
+    PlanModeEvent: _plan_mode,
+    TokenUsageEvent: _usage,
+    CostUpdateEvent: _cost,
+    ContextWindowEvent: _context,
+    RateLimitEvent: _rate_limit,
+}
+"""Resumed, paused and status changes say nothing but the status, which `status_after` gives."""

@@ -1,0 +1,287 @@
+"""The state of a session, and the tables by which events find what they are about.
+
+All state is in the fields of `State`, which can be stored and read back at any event. The `Index` holds nothing that
+the fields do not say: it is rebuilt from them, so a fold that went through storage goes on as if it had not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Struct
+
+from ...acp.naming import camel
+from ..records import ChangeType, CostBreakdown, EnvironmentContext, SessionStatus, Todo, TokenUsage
+from .items import (
+    Approval,
+    Artifact,
+    Compaction,
+    Custom,
+    Message,
+    Notification,
+    Plan,
+    Question,
+    SessionItem,
+    Thought,
+    ToolCall,
+)
+
+__all__ = [
+    "CHATTER_LIMIT",
+    "ContextWindow",
+    "FileState",
+    "Index",
+    "Progress",
+    "RateLimit",
+    "State",
+    "SubAgent",
+    "Turn",
+    "text_key",
+]
+
+CHATTER_LIMIT = 500
+"""Notifications and custom events kept. Agents can send these without end, and the log has them all."""
+
+ItemT = TypeVar("ItemT", bound=SessionItem)
+
+
+class Part(Struct, kw_only=True, omit_defaults=True, rename=camel):
+    """Base of the parts of the state that are no items."""
+
+
+class Turn(Part):
+    """The current turn, or the last one."""
+
+    turn_id: str
+    open: bool
+    started_at: str
+    stop_reason: str | None = None
+    ended_at: str | None = None
+    usage: TokenUsage | None = None
+
+
+class FileState(Part):
+    """What all changes of one file amount to. Lines are summed over the changes."""
+
+    path: str
+    change_type: ChangeType
+    lines_added: int
+    lines_removed: int
+    changes: int
+
+
+class SubAgent(Part):
+    """An agent that this one set to work."""
+
+    sub_agent_id: str
+    parent_tool_call_id: str
+    task: str
+    status: str
+    started_at: str
+    model: str | None = None
+    message: str | None = None
+    progress: float | None = None
+    result: str | None = None
+    token_usage: TokenUsage | None = None
+    ended_at: str | None = None
+    unfinished: bool = False
+
+
+class ContextWindow(Part):
+    used: int
+    limit: int
+    percentage: float
+
+
+class RateLimit(Part):
+    """The last refusal of the provider; `timestamp` says when, `retry_after` counts seconds from then."""
+
+    retry_after: float
+    limit: str
+    timestamp: str
+    message: str | None = None
+
+
+class Progress(Part):
+    """What moves, when it is not a tool call."""
+
+    label: str
+    current: float | None = None
+    total: float | None = None
+    percentage: float | None = None
+
+
+class Index:
+    """Where to find things. Ids may be used again: each table has the last item of an id."""
+
+    __slots__ = (
+        "agents",
+        "approvals",
+        "calls",
+        "chatter",
+        "compactions",
+        "open",
+        "pending",
+        "plans",
+        "questions",
+        "texts",
+    )
+
+    def __init__(self, items: Iterable[SessionItem], agents: Iterable[SubAgent]) -> None:
+        self.agents = {agent.sub_agent_id: agent for agent in agents if agent.ended_at is None}
+        self.calls: dict[str, ToolCall] = {}
+        self.texts: dict[tuple[str, str], Message | Thought] = {}
+        self.open: dict[int, Message | Thought | ToolCall] = {}
+        self.approvals: dict[str, Approval] = {}
+        self.questions: dict[str, Question] = {}
+        self.pending: dict[int, Approval | Question] = {}
+        self.plans: dict[tuple[str | None, str], Plan] = {}
+        self.compactions: dict[str, Compaction] = {}
+        self.chatter = 0
+        for item in items:
+            self.add(item)
+
+    def add(self, item: SessionItem) -> None:
+        """Make a new item known."""
+        if isinstance(item, ToolCall):
+            self.calls[item.tool_call_id] = item
+            if not item.ended:
+                self.open[id(item)] = item
+        elif isinstance(item, (Message, Thought)):
+            self.texts[text_key(item)] = item
+            if not item.done:
+                self.open[id(item)] = item
+        elif isinstance(item, (Approval, Question)):
+            self._add_ask(item)
+        elif isinstance(item, Plan):
+            self.plans[item.turn_id, item.plan_id] = item
+        elif isinstance(item, Compaction):
+            self.compactions[item.compaction_id] = item
+        elif isinstance(item, (Notification, Custom)):
+            self.chatter += 1
+
+    def _add_ask(self, item: Approval | Question) -> None:
+        if isinstance(item, Approval):
+            self.approvals[item.request_id] = item
+        else:
+            self.questions[item.question_id] = item
+        if item.pending:
+            self.pending[id(item)] = item
+
+    def closed(self, item: SessionItem) -> None:
+        """The item ended, or was answered."""
+        self.open.pop(id(item), None)
+        self.pending.pop(id(item), None)
+
+
+def text_key(item: Message | Thought) -> tuple[str, str]:
+    """A thought may have the id of the message it belongs to, and ids may repeat from one role to another."""
+    return (item.role if isinstance(item, Message) else "thought", item.message_id)
+
+
+class State(Struct, kw_only=True, rename=camel, dict=True):
+    """Everything that the events of a session amount to, after the event numbered `seq`."""
+
+    id: str = ""
+    seq: int = 0
+    status: SessionStatus = "starting"
+    agent: str = ""
+    title: str | None = None
+    model: str | None = None
+    mode: str | None = None
+    plan_mode: bool = False
+    project_path: str = ""
+    project_name: str = ""
+    working_directory: str = ""
+    started_at: str = ""
+    updated_at: str = ""
+    turn: Turn | None = None
+    turns: int = 0
+    todos: list[Todo] = []
+    usage: TokenUsage | None = None
+    cost: CostBreakdown | None = None
+    context_window: ContextWindow | None = None
+    rate_limit: RateLimit | None = None
+    progress: Progress | None = None
+    environment: EnvironmentContext | None = None
+    modes: list[Any] = []
+    models: list[Any] = []
+    config_options: list[Any] = []
+    available_commands: list[Any] = []
+    files: dict[str, FileState] = {}
+    sub_agents: dict[str, SubAgent] = {}
+    chatter_dropped: int = 0
+    items: list[SessionItem] = []
+
+    if TYPE_CHECKING:
+
+        @property
+        def index(self) -> Index: ...
+
+        @index.setter
+        def index(self, value: Index) -> None: ...
+
+    def __post_init__(self) -> None:
+        self.index = Index(self.items, self.sub_agents.values())
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    @property
+    def messages(self) -> list[Message]:
+        return self._of(Message)
+
+    @property
+    def thoughts(self) -> list[Thought]:
+        return self._of(Thought)
+
+    @property
+    def tool_calls(self) -> list[ToolCall]:
+        return self._of(ToolCall)
+
+    @property
+    def artifacts(self) -> list[Artifact]:
+        return self._of(Artifact)
+
+    @property
+    def pending_approvals(self) -> list[Approval]:
+        return [item for item in self.index.pending.values() if isinstance(item, Approval)]
+
+    @property
+    def pending_questions(self) -> list[Question]:
+        return [item for item in self.index.pending.values() if isinstance(item, Question)]
+
+    def tool_call(self, tool_call_id: str) -> ToolCall | None:
+        """The last call of that id."""
+        return self.index.calls.get(tool_call_id)
+
+    def _of(self, kind: type[ItemT]) -> list[ItemT]:
+        return [item for item in self.items if isinstance(item, kind)]
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    @property
+    def turn_id(self) -> str | None:
+        """The open turn's id, which a new item gets."""
+        return self.turn.turn_id if self.turn is not None and self.turn.open else None
+
+    def add(self, item: ItemT) -> ItemT:
+        """Append an item and make it known."""
+        self.items.append(item)
+        self.index.add(item)
+        if self.index.chatter > 2 * CHATTER_LIMIT:
+            self._drop_chatter()
+        return item
+
+    def _drop_chatter(self) -> None:
+        """Let go of the older half. Done at every so many, or each new notification would cost a walk of all items."""
+        kept: list[SessionItem] = []
+        drop = self.index.chatter - CHATTER_LIMIT
+        for item in self.items:
+            if drop and isinstance(item, (Notification, Custom)):
+                drop -= 1
+                self.chatter_dropped += 1
+            else:
+                kept.append(item)
+        self.items = kept
+        self.index.chatter = CHATTER_LIMIT

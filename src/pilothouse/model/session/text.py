@@ -1,0 +1,66 @@
+"""Text that arrives in pieces.
+
+Appending costs what is appended; the pieces are joined when somebody reads. On the wire it is a plain string.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["Text", "decode_text", "encode_text", "sound"]
+
+
+class Text:
+    """A string that grows. `str()` of it is its value."""
+
+    __slots__ = ("_pieces",)
+
+    def __init__(self, text: str = "") -> None:
+        self._pieces = [text] if text else []
+
+    def append(self, piece: str) -> None:
+        if piece:
+            self._pieces.append(piece)
+
+    def replace(self, text: str) -> None:
+        """Forget what came before."""
+        self._pieces = [text] if text else []
+
+    def __str__(self) -> str:
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
+
+    def __repr__(self) -> str:
+        return f"Text({str(self)!r})"
+
+    def __bool__(self) -> bool:
+        return bool(self._pieces)
+
+    def __eq__(self, other: object) -> bool:
+        return str(self) == str(other) if isinstance(other, (Text, str)) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def encode_text(value: Any) -> Any:
+    """Hook of the encoder."""
+    if isinstance(value, Text):
+        return str(value)
+    raise NotImplementedError(f"{type(value).__name__} has no place in a session's state")
+
+
+def decode_text(kind: type, value: Any) -> Any:
+    """Hook of the decoder."""
+    if kind is Text and isinstance(value, str):
+        return Text(value)
+    raise NotImplementedError(f"{kind.__name__} has no place in a session's state")
+
+
+def sound(value: Any) -> Any:
+    """Plain values that UTF-8 can carry: half a surrogate pair becomes U+FFFD."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {sound(key): sound(inner) for key, inner in value.items()}
+    return [sound(inner) for inner in value] if isinstance(value, list) else value
