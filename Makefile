@@ -38,16 +38,19 @@ check: $(READY) ## formatting, lint, types, generated code
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
 	$(BIN)/python tools/generate_schema.py --check
+	$(BIN)/python tools/generate_reference.py --check
 
 format: $(READY) ## format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-generate: $(READY) ## write the schema types and method tables anew
+generate: $(READY) ## write the schema types, the method tables and the reference pages anew
 	$(BIN)/python tools/generate_schema.py
+	$(BIN)/python tools/generate_reference.py
 
-bench: $(READY) ## compare the ACP library with the official SDK
+bench: $(READY) ## compare the ACP library with the official SDK, and the model with plain JSON
 	$(BIN)/python bench/acp.py
+	$(BIN)/python bench/model.py
 
 build: $(READY) ## build the wheel and the source distribution
 	$(BIN)/python -m pip install --quiet build

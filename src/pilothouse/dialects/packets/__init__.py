@@ -1,8 +1,8 @@
 """Build packets as a dialect: the stream of one turn for web front ends.
 
-`project` makes packets of updates, answers, errors and events; `reading` reads them back; `detect` holds the
-documents' rules about what a packet shows; `views` reads a tool's input and output; `artifacts` finds what is worth
-showing; `shapes` are the structs.
+`updates` makes packets of updates, answers and errors, `project` of events; `reading` reads them back; `detect` holds
+the documents' rules about what a packet shows; `views` reads a tool's input and output; `artifacts` finds what is
+worth showing; `shapes` are the structs.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from .detect import (
     packet_type,
     tool_kind,
 )
-from .project import packet_from_error, packet_from_result, packet_from_update, packets_from_event, stop_reason
+from .project import packets_from_event
 from .reading import PACKETS, read_packet, write_packet
 from .shapes import Packet
+from .updates import packet_from_error, packet_from_result, packet_from_update, stop_reason
 from .views import FileText, input_view, output_view, unwrap_read
 
 __all__ = [

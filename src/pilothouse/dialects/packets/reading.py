@@ -7,7 +7,6 @@ from typing import Any
 
 from ...acp.naming import snake
 from .detect import TYPE_OF_UPDATE, either, packet_type
-from .project import packet_from_update
 from .shapes import (
     AgentMessageChunk,
     AgentPlanUpdate,
@@ -28,6 +27,7 @@ from .shapes import (
     wire_names,
     write_shape,
 )
+from .updates import packet_from_update
 
 __all__ = ["PACKETS", "read_packet", "write_packet"]
 

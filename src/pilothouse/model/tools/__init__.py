@@ -1,0 +1,54 @@
+"""What a tool call is, whichever agent made it: its name, its category, its kind, and what its input says.
+
+Agents spell the same tool in many ways and change a call's title while it runs. `names` holds the spellings,
+`identity` weighs the evidence, `kinds` translates between vocabularies, `inputs` reads commands, paths, to-do lists
+and questions, `paths` shortens paths. Nothing here raises on what an agent sends.
+"""
+
+from __future__ import annotations
+
+from .identity import Evidence, ToolIdentity, identify, tool_kind
+from .inputs import command_text, describe_tool_call, file_paths, is_plan_mode, patch_text, questions_of, todos_of
+from .kinds import (
+    ACP_KINDS,
+    BRIDGE_KINDS,
+    PACKET_KINDS,
+    BridgeKind,
+    PacketKind,
+    acp_kind,
+    bridge_kind,
+    category_of_kind,
+    kind_of_category,
+    packet_kind,
+)
+from .names import AcpKind, canonical_name, categorize_tool
+from .paths import relative_path, relative_paths_in_text
+
+__all__ = [
+    "ACP_KINDS",
+    "BRIDGE_KINDS",
+    "PACKET_KINDS",
+    "AcpKind",
+    "BridgeKind",
+    "Evidence",
+    "PacketKind",
+    "ToolIdentity",
+    "acp_kind",
+    "bridge_kind",
+    "canonical_name",
+    "categorize_tool",
+    "category_of_kind",
+    "command_text",
+    "describe_tool_call",
+    "file_paths",
+    "identify",
+    "is_plan_mode",
+    "kind_of_category",
+    "packet_kind",
+    "patch_text",
+    "questions_of",
+    "relative_path",
+    "relative_paths_in_text",
+    "todos_of",
+    "tool_kind",
+]

@@ -1,0 +1,128 @@
+"""The table of known tools, and a name's way through it to a category.
+
+A tool has one row; a new agent's spelling goes into that row and nowhere else. Only namespaces of an agent's own
+tools are looked through: `someserver__read` is a foreign tool, and must not pass for the harmless `Read`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+
+from ..records import ToolCategory
+from .values import text_of
+
+AcpKind = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"]
+
+
+class Tool(msgspec.Struct, frozen=True, gc=False):
+    """One row of the table of known tools."""
+
+    name: str
+    category: ToolCategory
+    kind: AcpKind
+
+
+# name, category, kind, spellings. A spelling is lower case without separators: `str_replace` and `StrReplace` are one.
+_TABLE: tuple[tuple[str, ToolCategory, AcpKind, str], ...] = (
+    ("Read", "file_read", "read", "read readfile view viewfile openfile readtextfile readmanyfiles readfiles fsread "
+     "notebookread viewimage readimage readfilerange"),
+    ("Glob", "file_read", "search", "glob globfiles findfiles findfile filesearch findpath globsearch"),
+    ("Grep", "file_read", "search", "grep grepfiles grepsearch searchfilecontent searchfiles searchtext ripgrep rg"),
+    ("LS", "file_read", "read", "ls list listfiles listdir listdirectory listfolder readfolder readdirectory"),
+    ("Write", "file_write", "edit", "write writefile createfile create newfile savefile fswrite writetextfile "
+     "writetofile filewrite"),
+    ("NotebookEdit", "file_write", "edit", "notebookedit editnotebook notebookeditcell"),
+    ("Delete", "file_write", "delete", "delete deletefile removefile deletefiles deletepath"),
+    ("Move", "file_write", "move", "move movefile renamefile rename movepath copypath"),
+    ("Edit", "file_edit", "edit", "edit editfile fileedit strreplace stringreplace replace replaceinfile "
+     "replacestringinfile searchreplace searchandreplace strreplaceeditor strreplacebasededittool texteditor fsedit"),
+    ("MultiEdit", "file_edit", "edit", "multiedit multieditfile editfiles multireplacestringinfile"),
+    ("apply_patch", "file_edit", "edit", "applypatch patch applydiff patchfile applyedits"),
+    ("Bash", "terminal", "execute", "bash shell terminal runshellcommand exec execute execcommand execbash localshell "
+     "shellcommand shellexec runterminalcmd runterminalcommand runinterminal runcommand runcommands runbash command "
+     "executecommand executebash executeshell powershell cmd zsh sh unifiedexec containerexec writestdin"),
+    ("BashOutput", "terminal", "read", "bashoutput terminaloutput getterminaloutput readterminal shelloutput"),
+    ("KillShell", "terminal", "execute", "killshell killbash killterminal stopterminal"),
+    ("WebFetch", "web", "fetch", "webfetch fetch fetchurl urlfetch fetchwebpage fetchweb readurl openurl browse "
+     "httpget httprequest webpagefetch"),
+    ("WebSearch", "web", "fetch", "websearch searchweb googlewebsearch googlesearch bravesearch internetsearch"),
+    ("Task", "agent", "think", "task agent subagent invokeagent spawnagent runagent runsubagent delegate delegatetask "
+     "delegatetoagent dispatchagent newtask launchagent createsubagent"),
+    ("TodoWrite", "other", "other", "todowrite writetodos writetodo todolist settodolist managetodolist updatetodos "
+     "updatetodo updateplan updatetodolist settodos todo todos"),
+    ("TodoRead", "other", "other", "todoread readtodos gettodos"),
+    ("AskUserQuestion", "other", "other", "askuserquestion askuser askquestion askquestions askfollowupquestion "
+     "question requestuserinput"),
+    ("ExitPlanMode", "other", "switch_mode", "exitplanmode planexit exitplan"),
+    ("EnterPlanMode", "other", "switch_mode", "enterplanmode planenter enterplan"),
+    ("SwitchMode", "other", "switch_mode", "switchmode setmode"),
+    ("Think", "other", "think", "think sequentialthinking thought"),
+    ("Search", "search", "search", "search"),
+    ("Git", "git", "execute", "git"),
+)  # fmt: skip
+
+_TOOLS: dict[str, Tool] = {
+    spelling: Tool(name, category, kind) for name, category, kind, spellings in _TABLE for spelling in spellings.split()
+}
+SEPARATORS = re.compile(r"[\W_]+")
+_NAMESPACE = re.compile(r"(?:developer|functions|default_api|builtin|container|fs|todo)(?:__|[./:])")
+_MCP_PREFIX = re.compile(r"mcp[\W_]", re.IGNORECASE)
+# English words that hold the letters "git" by accident
+_NOT_GIT = re.compile(r"digit|legit|cogit|agitat|fugitiv|longitud|vegit|sagitt")
+NAME_LIMIT = 256
+
+
+def known(name: str) -> Tool | None:
+    """The table's row for a tool's name in any spelling; `developer__shell` and `functions.shell` are `shell`."""
+    return _lookup(name) if len(name) <= NAME_LIMIT else None
+
+
+@lru_cache(maxsize=2048)
+def _lookup(name: str) -> Tool | None:
+    if _MCP_PREFIX.match(name):
+        return None
+    namespace = _NAMESPACE.match(name)
+    if namespace is not None:
+        name = name[namespace.end() :]
+    return _TOOLS.get(spelling(name)) if "__" not in name else None
+
+
+def spelling(name: str) -> str:
+    """A name without case and separators, as the table has it."""
+    return SEPARATORS.sub("", name).lower()
+
+
+def canonical_name(name: object) -> str:
+    """One name per tool (`read_file` is `Read`); a tool nobody knows keeps its own name."""
+    text = text_of(name)
+    tool = known(text)
+    return tool.name if tool else text
+
+
+def category_of(name: str) -> ToolCategory:
+    """The category of a tool by its name; only the beginning of a very long one is looked at."""
+    return _category(name[:NAME_LIMIT])
+
+
+@lru_cache(maxsize=2048)
+def _category(name: str) -> ToolCategory:
+    tool = known(name)
+    if tool is not None:
+        return tool.category
+    if _MCP_PREFIX.match(name):
+        return "mcp"
+    lower = name.lower()
+    if "git" in _NOT_GIT.sub("", lower):
+        return "git"
+    if "mcp" in lower:
+        return "mcp"
+    return "search" if "search" in lower else "other"
+
+
+def categorize_tool(name: object) -> ToolCategory:
+    """The category a tool belongs to, by its name alone, in any agent's spelling."""
+    return category_of(text_of(name))
