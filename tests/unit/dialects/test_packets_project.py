@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pilothouse.dialects.acp import Translator
 from pilothouse.dialects.packets import (
     PACKETS,
+    Projector,
     packet_from_error,
     packet_from_result,
     packet_from_update,
@@ -20,7 +21,7 @@ from pilothouse.dialects.packets import (
     stop_reason,
     write_packet,
 )
-from pilothouse.model.events import Event, create_event
+from pilothouse.model.events import Event, create_event, decode_event
 
 NOW = "2026-01-22T19:13:30.917Z"
 TEXT = {"_meta": None, "annotations": None, "type": "text"}
@@ -416,3 +417,21 @@ def test_a_whole_turn_ends_with_exactly_one_answer() -> None:
     assert kinds[0] == "tool_call_start"
     closed = [packet for event in events for packet in packets_from_event(event) if packet.get("status") == "failed"]
     assert [packet["toolCallId"] for packet in closed] == ["c"]
+
+
+def test_a_message_that_never_came_in_pieces_is_sent_whole_and_a_streamed_one_once() -> None:
+    head = {"seq": 1, "sessionId": "s", "timestamp": "2026-01-01T00:00:00Z"}
+    said = {**head, "type": "message:delta", "messageId": "m", "role": "assistant", "delta": "Hello"}
+    content = [{"type": "text", "text": "Hello"}]
+    whole = {**head, "type": "message:complete", "messageId": "m", "role": "assistant", "content": content}
+    thought = {**head, "type": "thinking:complete", "messageId": "t", "content": "Hm"}
+
+    def packets(*events: dict[str, Any]) -> list[tuple[str, str]]:
+        project = Projector().project
+        made = [packet for event in events for packet in project(decode_event(event))]
+        return [(packet["type"], packet["content"]["text"]) for packet in made]
+
+    assert packets(whole) == [("agent_message_chunk", "Hello")]
+    assert packets(said, whole) == [("agent_message_chunk", "Hello")]
+    assert packets(thought) == [("agent_thought_chunk", "Hm")]
+    assert packets({**whole, "role": "user"}) == []

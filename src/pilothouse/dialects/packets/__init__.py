@@ -17,7 +17,7 @@ from .detect import (
     packet_type,
     tool_kind,
 )
-from .project import packets_from_event
+from .project import Projector, packets_from_event
 from .reading import PACKETS, read_packet, write_packet
 from .shapes import Packet
 from .updates import packet_from_error, packet_from_result, packet_from_update, stop_reason
@@ -27,6 +27,7 @@ __all__ = [
     "PACKETS",
     "FileText",
     "Packet",
+    "Projector",
     "artifacts_of",
     "detect_artifact",
     "get_file_path",

@@ -17,10 +17,12 @@ from ...model.events import (
     ApprovalResolvedEvent,
     CustomEvent,
     Event,
+    MessageCompleteEvent,
     MessageDeltaEvent,
     PlanModeEvent,
     ProgressEvent,
     SessionErrorEvent,
+    ThinkingCompleteEvent,
     ThinkingDeltaEvent,
     TodoUpdateEvent,
     ToolCallErrorEvent,
@@ -34,9 +36,40 @@ from ...model.tools import kind_of_category, packet_kind
 from ..acp.content import to_block
 from .updates import Made, packet_from_error, packet_from_result, packet_from_update
 
-__all__ = ["packets_from_event"]
+__all__ = ["Projector", "packets_from_event"]
 
 _decode = msgspec.json.Decoder().decode
+
+
+class Projector:
+    """The packets of a session's events in order.
+
+    It does what `packets_from_event` does, and knows besides which messages came in pieces: a whole one that did not,
+    from an adapter that does not stream, is sent whole.
+    """
+
+    def __init__(self) -> None:
+        self._streamed: set[str] = set()
+
+    def project(self, event: Event) -> list[Made]:
+        if event.source is None:
+            if isinstance(event, (MessageDeltaEvent, ThinkingDeltaEvent)):
+                self._streamed.add(event.message_id)
+            elif isinstance(event, (MessageCompleteEvent, ThinkingCompleteEvent)):
+                return self._complete(event)
+        return packets_from_event(event)
+
+    def _complete(self, event: MessageCompleteEvent | ThinkingCompleteEvent) -> list[Made]:
+        if event.message_id in self._streamed:
+            self._streamed.discard(event.message_id)
+            return []
+        if isinstance(event, ThinkingCompleteEvent):
+            content = {"type": "text", "text": event.content}
+            return _of_update(event, "agent_thought_chunk", content=content) if event.content else []
+        if event.role != "assistant":
+            return []
+        chunks = (_of_update(event, "agent_message_chunk", content=dict(to_block(part))) for part in event.content)
+        return [packet for chunk in chunks for packet in chunk]
 
 
 def packets_from_event(event: Event) -> list[Made]:
