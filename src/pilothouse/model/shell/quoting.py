@@ -12,12 +12,15 @@ from .nouns import Word
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+,=^-]+").fullmatch
 _EXPANSION_START = re.compile(r"[A-Za-z0-9_({@*#?$!\[-]").match
+_TILDE = re.compile(r"(?:^|[=:])~").search
 _BRACES = re.compile(r"\{[^{}\s]*(?:,|\.\.)|\{[^{}\s]*\{").search
 _ANSI_NAMED = {
     "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
     "\\": "\\", "'": "'", '"': '"', "?": "?",
 }  # fmt: skip
-_ANSI_CODED = re.compile(r"\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|([0-7]{1,3})|c(.)|(.))", re.S)
+_ANSI_CODED = re.compile(
+    r"\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|([0-7]{1,3})|c(.)|(.))", re.DOTALL
+)
 
 # characters that a person reads as a blank, a quote, a dash or an operator and bash as an ordinary letter
 LOOKALIKES = frozenset(
@@ -44,6 +47,9 @@ def decode_ansi_c(body: str) -> str:
 
     # bash ends the value at a NUL
     return _ANSI_CODED.sub(one, body).partition("\0")[0]
+
+
+LOOKALIKE = "the shell text holds characters that look like blanks, quotes or operators and are not"
 
 
 class Reader:
@@ -126,12 +132,15 @@ class Reader:
                     continue
                 if char in "*?[":
                     glob = True
+                elif char == "#" and i == start:
+                    self.errors["a comment was not understood"] = None
                 elif char in ";&|<> \t\n":
                     self.errors["an operator stands inside a word"] = None
                 elif char in "()":
                     glob = True
                 elif char in LOOKALIKES:
                     self.features.add("lookalike")
+                    self.errors[LOOKALIKE] = None
                 elif char == "!" and i + 1 < end and text[i + 1] not in "=(" and i == start:
                     self.features.add("history")
                 bare.append(char)
@@ -147,7 +156,7 @@ class Reader:
         if "{" in unquoted and _BRACES(unquoted):
             self.features.add("brace")
             static = False
-        if unquoted.startswith("~"):
+        if "~" in unquoted and _TILDE(unquoted):
             self.features.add("tilde")
             static = False
         return Word("".join(out), static and not glob, glob, raw)

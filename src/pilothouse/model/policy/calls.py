@@ -1,0 +1,146 @@
+"""What a tool call is about, as far as a policy cares: a command, reading, writing, searching, or something else.
+
+The input decides before the name does: whatever carries a command is judged as a command, however harmless the tool
+calls itself. Paths are looked for under every key that sounds like one, because a path that is missed is a path that
+is not checked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+
+from ..tools import canonical_name, command_text, file_paths
+from ..tools.names import spelling
+
+__all__ = ["Call", "read_call"]
+
+Kind = Literal["command", "reads", "writes", "searches", "web", "other"]
+
+_KINDS: dict[str, Kind] = {
+    "Read": "reads",
+    "LS": "reads",
+    "Glob": "searches",
+    "Grep": "searches",
+    "Search": "searches",
+    "WebSearch": "web",
+    "Write": "writes",
+    "Edit": "writes",
+    "MultiEdit": "writes",
+    "NotebookEdit": "writes",
+    "apply_patch": "writes",
+    "Bash": "command",
+}
+_CODE_SEARCHES = frozenset({"codebasesearch", "codesearch", "semanticsearch", "searchcode", "searchcodebase"})
+# the text editor tool has its verb where others have a shell command
+_EDITOR_VERBS: dict[str, Kind] = {
+    "view": "reads",
+    "create": "writes",
+    "str_replace": "writes",
+    "insert": "writes",
+    "undo_edit": "writes",
+}
+_COMMAND_KEYS = re.compile(r"(?:shell|bash|run|exec)?_?(?:command|cmd|script|argv)(?:_?line|_?text|s)?", re.IGNORECASE)
+# shells whose text is not what the parser reads
+_FOREIGN_SHELLS = frozenset({"powershell", "pwsh", "cmd", "fish"})
+_PATH_KEYS = re.compile(
+    r"path|file|dir|folder|uri|root|cwd|target|dest|source|include|glob|location|notebook|workspace", re.IGNORECASE
+)
+# these sound like a path and are text, a switch or a number
+_TEXT_KEYS = re.compile(r"text|content|type|mode|count|limit|max|head|line|encoding|format|description", re.IGNORECASE)
+# what a shell tool may take besides its command, and that changes what the command does
+_ENVIRONMENT_KEYS = re.compile(r"env(?:ironment)?(?:_?vars|_?variables)?", re.IGNORECASE)
+_OTHER_SHELL = re.compile(r"shell|executable|interpreter|dangerously_?disable_?sandbox|sandbox_?permissions|"
+                          r"with_escalated_permissions|user|stdin|input|chars", re.IGNORECASE)  # fmt: skip
+_DIRECTORY_KEYS = re.compile(r"cwd|work_?dir|working_?dir(?:ectory)?|dir(?:ectory|_path)?|path", re.IGNORECASE)
+MAX_DEPTH = 12
+
+
+class Call(NamedTuple):
+    """A tool call as a policy sees it; `doubt` says why it can be covered by no rule at all."""
+
+    name: str
+    tool: str
+    kind: Kind
+    command: str = ""
+    directories: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    doubt: str | None = None
+
+
+def read_call(name: object, raw: object) -> Call:
+    """What a call is about; never raises, whatever the input is."""
+    label = name if isinstance(name, str) else ""
+    tool = canonical_name(label)
+    if not label or not label.isascii() or not label.isprintable():
+        # a look-alike of a known name is not that tool
+        tool = label
+    kind = _KINDS.get(tool, "other")
+    if kind == "other" and label.isascii() and spelling(label) in _CODE_SEARCHES:
+        kind = "searches"
+    verb = _editor_verb(tool, raw)
+    if verb:
+        kind = verb
+    elif kind == "command" or isinstance(raw, Mapping):
+        text = command_text(raw)
+        if text is not None or kind == "command":
+            return _command(label, tool, text, raw)
+    paths, complete = _paths(raw, pattern=tool == "Glob")
+    doubt = None if complete else "its input is too deep to be read"
+    if not verb and isinstance(raw, Mapping) and any(isinstance(k, str) and _COMMAND_KEYS.fullmatch(k) for k in raw):
+        doubt = "it carries something like a command"
+    return Call(label, tool, kind, paths=paths, doubt=doubt)
+
+
+def _editor_verb(tool: str, raw: object) -> Kind | None:
+    if tool != "Edit" or not isinstance(raw, Mapping):
+        return None
+    carriers = [key for key in raw if isinstance(key, str) and _COMMAND_KEYS.fullmatch(key)]
+    return _EDITOR_VERBS.get(str(raw["command"])) if carriers == ["command"] else None
+
+
+def _command(name: str, tool: str, text: str | None, raw: object) -> Call:
+    if text is None:
+        return Call(name, tool, "command", doubt="it names no command")
+    directories: list[str] = []
+    doubt = "its shell is not one that can be read here" if spelling(name) in _FOREIGN_SHELLS else None
+    for key, value in raw.items() if isinstance(raw, Mapping) else ():
+        if not isinstance(key, str) or value in (None, "", False, [], {}):
+            continue
+        if _ENVIRONMENT_KEYS.fullmatch(key):
+            doubt = "it sets environment variables"
+        elif _OTHER_SHELL.fullmatch(key):
+            doubt = f"its `{key}` changes how the command runs"
+        elif _DIRECTORY_KEYS.fullmatch(key):
+            if not isinstance(value, str):
+                doubt = f"its `{key}` is not a path"
+            else:
+                directories.append(value)
+    return Call(name, tool, "command", text, tuple(directories), doubt=doubt)
+
+
+def _paths(raw: object, *, pattern: bool) -> tuple[tuple[str, ...], bool]:
+    found = dict.fromkeys(file_paths(raw))
+    complete = True
+    for key, value, depth in _leaves(raw, "", 0):
+        if depth >= MAX_DEPTH:
+            complete = False
+        elif isinstance(value, str) and value and (_sounds_like_path(key) or (pattern and key == "pattern")):
+            found[value.removeprefix("file://")] = None
+    return tuple(found), complete
+
+
+def _sounds_like_path(key: str) -> bool:
+    return _PATH_KEYS.search(key) is not None and _TEXT_KEYS.search(key) is None
+
+
+def _leaves(value: Any, key: str, depth: int) -> Iterator[tuple[str, Any, int]]:
+    if depth >= MAX_DEPTH or not isinstance(value, Mapping | list | tuple):
+        yield key, value, depth
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _leaves(inner, name if isinstance(name, str) else "", depth + 1)
+    else:
+        for inner in value:
+            yield from _leaves(inner, key, depth + 1)

@@ -1,0 +1,182 @@
+"""What a policy says, as typed values: `Policy` as it is written, `Rule` as it is applied.
+
+A policy is the document's JSON (`{"autoApprove": {"reads": true, "writes": ["src/**/*.ts"], "commands": ["npm test"],
+"searches": true}}`) with two additions of ours: `autoApprove.tools` (names of other tools) and `deny`, which has the
+same five members or is a plain list whose entries each deny a tool and a command of that name. `compile_policy` turns
+it into rules, denials first; a rule remembers where it was written. Nothing here decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+from ...acp.naming import camel
+from ..errors import ValidationError
+from .globs import command_glob, path_glob
+
+__all__ = ["AutoApprove", "DenyRules", "Policy", "Rule", "compile_policy", "parse_policy"]
+
+Subject = Literal["reads", "writes", "commands", "searches", "tools"]
+Effect = Literal["allow", "deny"]
+
+
+class AutoApprove(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=camel):
+    """What is allowed without asking; `True` covers everything that may be covered, a list only what it names."""
+
+    reads: bool | tuple[str, ...] = False
+    writes: bool | tuple[str, ...] = False
+    commands: bool | tuple[str, ...] = False
+    searches: bool = False
+    tools: tuple[str, ...] = ()
+
+
+class DenyRules(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=camel):
+    """What is denied without asking, whatever else allows it."""
+
+    reads: bool | tuple[str, ...] = False
+    writes: bool | tuple[str, ...] = False
+    commands: bool | tuple[str, ...] = False
+    searches: bool = False
+    tools: tuple[str, ...] = ()
+
+
+class Policy(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=camel):
+    """Which tool calls are answered without asking; the empty policy asks about everything."""
+
+    auto_approve: AutoApprove = field(default_factory=AutoApprove)
+    deny: DenyRules = field(default_factory=DenyRules)
+
+
+class Rule(Struct, frozen=True, omit_defaults=True, rename=camel):
+    """One line of a policy: what it is about, the pattern (none: all of it), and where it was written."""
+
+    effect: Effect
+    subject: Subject
+    pattern: str | None = None
+    source: str = ""
+
+    @property
+    def label(self) -> str:
+        """How the rule is named to people, such as `autoApprove.commands[1]: npm test`."""
+        where = self.source or f"{self.effect} {self.subject}"
+        return where if self.pattern is None else f"{where}: {self.pattern}"
+
+
+_PATTERNS: dict[str, Callable[[str], object]] = {
+    "reads": path_glob,
+    "writes": path_glob,
+    "commands": command_glob,
+}
+# what each member may be: a yes or no, a list of patterns, or either
+_MEMBERS = {
+    "reads": (bool, list),
+    "writes": (bool, list),
+    "commands": (bool, list),
+    "searches": (bool,),
+    "tools": (list,),
+}
+_KINDS = {(bool, list): "true, false or a list of strings", (bool,): "true or false", (list,): "a list of strings"}
+
+
+def parse_policy(value: Any) -> Policy:
+    """The typed policy of a JSON value; `None` and `{}` give the policy that asks about everything.
+
+    Raises:
+        ValidationError: a member has the wrong type or is unknown, or a pattern cannot be read; it names the member.
+    """
+    if isinstance(value, Policy):
+        compile_policy(value)
+        return value
+    if value is None:
+        return Policy()
+    members = _object(value, "policy", {"autoApprove", "auto_approve", "deny"})
+    if "autoApprove" in members and "auto_approve" in members:
+        raise ValidationError("expected one of `autoApprove` and `auto_approve`", "auto_approve")
+    allow = members.get("autoApprove", members.get("auto_approve"))
+    return Policy(auto_approve=AutoApprove(**_side(allow, "autoApprove")), deny=_deny(members.get("deny")))
+
+
+def _object(value: Any, where: str, known: set[str]) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValidationError(f"expected an object, got {_kind(value)}", where)
+    for name in value:
+        if name not in known:
+            # a misspelt `deny` that is passed over would be a denial that never happens
+            path = (str(name) or "''") if where == "policy" else f"{where}.{name}"
+            raise ValidationError(f"unknown member; expected one of {', '.join(sorted(known))}", path)
+    return value
+
+
+def _deny(value: Any) -> DenyRules:
+    if isinstance(value, list | tuple):
+        entries = _strings(value, "deny")
+        for index, entry in enumerate(entries):
+            _check("commands", entry, f"deny[{index}]")
+        names = tuple(entry for entry in entries if not any(one.isspace() for one in entry))
+        return DenyRules(commands=entries, tools=names)
+    return DenyRules(**_side(value, "deny"))
+
+
+def _side(value: Any, where: str) -> dict[str, Any]:
+    if value is None:
+        return {}
+    members = _object(value, where, set(_MEMBERS))
+    return {name: _member(name, member, f"{where}.{name}") for name, member in members.items() if member is not None}
+
+
+def _member(name: str, value: Any, where: str) -> bool | tuple[str, ...]:
+    kinds = _MEMBERS[name]
+    if bool in kinds and isinstance(value, bool):
+        return value
+    if list in kinds and isinstance(value, list | tuple):
+        patterns = _strings(value, where)
+        for index, pattern in enumerate(patterns):
+            _check(name, pattern, f"{where}[{index}]")
+        return patterns
+    raise ValidationError(f"expected {_KINDS[kinds]}, got {_kind(value)}", where)
+
+
+def _strings(values: list[Any] | tuple[Any, ...], where: str) -> tuple[str, ...]:
+    for index, value in enumerate(values):
+        if not isinstance(value, str):
+            raise ValidationError(f"expected a string, got {_kind(value)}", f"{where}[{index}]")
+        if not value.strip():
+            raise ValidationError("expected a pattern, got an empty string", f"{where}[{index}]")
+    return tuple(values)
+
+
+def _check(name: str, pattern: str, where: str) -> None:
+    try:
+        _PATTERNS.get(name, str)(pattern)
+    except ValueError as error:
+        raise ValidationError(str(error), where) from None
+
+
+def _kind(value: Any) -> str:
+    names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", type(None): "null"}
+    names |= {list: "a list", tuple: "a list", dict: "an object"}
+    return names.get(type(value), type(value).__name__)
+
+
+def compile_policy(policy: Policy) -> tuple[Rule, ...]:
+    """The rules of a policy in the order they are asked: every denial, then every allowance.
+
+    Raises:
+        ValidationError: a pattern cannot be read (a `Policy` that was built by hand is not checked before).
+    """
+    return (*_rules("deny", "deny", policy.deny), *_rules("allow", "autoApprove", policy.auto_approve))
+
+
+def _rules(effect: Effect, where: str, side: AutoApprove | DenyRules) -> list[Rule]:
+    found: list[Rule] = []
+    subjects: tuple[Subject, ...] = ("tools", "commands", "writes", "reads", "searches")
+    for subject in subjects:
+        value = _member(subject, getattr(side, subject), f"{where}.{subject}")
+        if value is True:
+            found.append(Rule(effect, subject, None, f"{where}.{subject}"))
+        elif value is not False:
+            found += [Rule(effect, subject, one, f"{where}.{subject}[{index}]") for index, one in enumerate(value)]
+    return found

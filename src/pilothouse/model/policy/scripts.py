@@ -1,0 +1,202 @@
+"""A script against the rules: whether a rule denies any part of it, and whether rules cover all of it.
+
+The rule a change must not break: every command that could run, every wrapper around one and every file written by a
+redirection is judged on its own, and one that no rule covers is enough to ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from ..risk import assess_risk
+from ..shell import Command, Redirect, Script, Word, parse
+from .denial import MAYBE, denies, text_denies
+from .files import cover_path
+from .globs import command_glob, path_glob
+from .matching import (
+    Site,
+    bare,
+    covers,
+    free,
+    inner_span,
+    is_literal,
+    is_stream,
+    ordinary_test,
+    read_refusal,
+    tail,
+    wrappers_named,
+)
+from .places import path_denied, path_readings
+from .rules import Rule
+
+__all__ = ["Judge", "script_denied", "shown"]
+
+MAX_SHOWN = 80
+
+
+def shown(text: str) -> str:
+    """A text as it stands in a sentence: on one line, not too long, in backquotes."""
+    line = " ".join(text.split()) or "(nothing)"
+    return f"`{line if len(line) <= MAX_SHOWN else line[:MAX_SHOWN] + '…'}`"
+
+
+def script_denied(
+    rule: Rule, script: Script, commands: tuple[Command, ...], text: str, workspace: str | None
+) -> Literal["yes", "maybe", "no"]:
+    if rule.subject == "commands":
+        if rule.pattern is None:
+            return "yes"
+        if script.errors and text_denies(rule.pattern, text):
+            return "yes"
+        answers = {denies(rule.pattern, command) for command in commands}
+        return "yes" if "yes" in answers else MAYBE if MAYBE in answers or script.errors else "no"
+    redirects = [redirect for command in commands for redirect in command.redirects]
+    if rule.pattern is None:
+        writes = rule.subject == "writes" and any(one.writes and not is_stream(one) for one in redirects)
+        reads = rule.subject == "reads" and any(one.operator == "<" for one in redirects)
+        return "yes" if writes or reads else "no"
+    return _paths_denied(rule, commands, redirects, workspace)
+
+
+def _paths_denied(
+    rule: Rule, commands: tuple[Command, ...], redirects: list[Redirect], workspace: str | None
+) -> Literal["yes", "maybe", "no"]:
+    """A path a command names is denied to be read; to be written only where it is certain that it is written."""
+    glob = path_glob(rule.pattern or "**")
+    unknown = False
+    for one in redirects:
+        if one.target is None or one.operator.startswith("<<") or one.writes != (rule.subject == "writes"):
+            continue
+        if path_denied(glob, one.target.text, workspace):
+            return "yes"
+        unknown = unknown or not one.target.static
+    named = False
+    for command in commands:
+        for word in command.words[1:]:
+            unknown = unknown or not word.static
+            named = named or any(path_denied(glob, reading, workspace) for reading in path_readings(word.text))
+    if named and rule.subject == "reads":
+        return "yes"
+    return MAYBE if named or unknown else "no"
+
+
+class Judge:
+    """Judges the commands of one script by the rules that allow."""
+
+    def __init__(self, allowing: Sequence[Rule], text: str, site: Site, written: tuple[Command, ...]) -> None:
+        self.commands = [rule for rule in allowing if rule.subject == "commands"]
+        self.writes = [rule for rule in allowing if rule.subject == "writes"]
+        self.text = text
+        self.site = site
+        self.written = written
+        self.used: list[Rule] = []
+        self.dangerous: str | None = None
+        self.inside: dict[str, list[tuple[tuple[Word, ...], tuple[str, ...]]]] = {}
+
+    def script(self, commands: tuple[Command, ...]) -> tuple[str | None, list[Rule]]:
+        """Why the script is not covered, or the rules that cover all of it."""
+        plain = {(command.words, command.assignments) for command in commands if not command.wrappers}
+        wrapping = [one for one in self.written if (one.words, one.assignments) not in plain]
+        for command in (*commands, *wrapping):
+            answer = self.command(command, commands)
+            if answer is not None:
+                return self._because(command, answer, several=len(commands) > 1), []
+        return None, self.used
+
+    def _because(self, command: Command, answer: str, *, several: bool) -> str:
+        line = shown(" ".join(word.raw or word.text for word in command.words))
+        return answer or (f"no rule covers {line} in it" if several else "")
+
+    def command(self, command: Command, commands: tuple[Command, ...]) -> str | None:
+        if not command.words:
+            return "it sets a variable for what follows" if command.assignments else "a part of it runs nothing"
+        answer = self._words(command, commands)
+        return answer if answer is not None else self._redirects(command.redirects)
+
+    def _redirects(self, redirects: tuple[Redirect, ...]) -> str | None:
+        for redirect in redirects:
+            if not redirect.writes:
+                answer = read_refusal(redirect, self.site)
+            elif is_stream(redirect):
+                answer = None
+            else:
+                answer = self._write(redirect)
+            if answer is not None:
+                return answer
+        return None
+
+    def _write(self, redirect: Redirect) -> str | None:
+        target = redirect.target
+        if target is None or not target.static:
+            return "it writes to a file that is not known before it runs"
+        if self.site.elsewhere:
+            return "it writes a file after leaving the workspace"
+        answer, rule = cover_path(self.writes, target.text, self.site.workspace, writing=True)
+        if rule is None:
+            return f"it writes {shown(target.text)}{': ' + answer if answer else ''}"
+        self.used.append(rule)
+        return None
+
+    def _words(self, command: Command, commands: tuple[Command, ...]) -> str | None:
+        if not command.words[0].static:
+            return f"{shown(command.words[0].raw)} is not known before it runs"
+        outers = self._outers(command) if command.wrappers else []
+        if command.wrappers and not any(self._unwraps(rule, command, outers) for rule in self.commands):
+            return f"{', '.join(f'`{wrapper}`' for wrapper in command.wrappers)} in front is not named"
+        command = ordinary_test(command)
+        inner = frozenset(index for one in commands if one.wrappers for index in inner_span(command, one))
+        why = ""
+        for rule in self.commands:
+            answer = self._rule(rule, command, inner, outers)
+            if answer is None:
+                self.used.append(rule)
+                return None
+            why = why or answer
+        return why
+
+    def _outers(self, inner: Command) -> list[Command]:
+        """The command lines, as written, in which an inner command is found."""
+        return [one for one in self.written if (inner.words, inner.wrappers) in self._within(one)]
+
+    def _within(self, outer: Command) -> list[tuple[tuple[Word, ...], tuple[str, ...]]]:
+        text = " ".join(word.raw for word in outer.words)
+        if text not in self.inside:
+            self.inside[text] = [(one.words, one.wrappers) for one in parse(text).commands if one.wrappers]
+        return self.inside[text]
+
+    def _unwraps(self, rule: Rule, inner: Command, outers: list[Command]) -> bool:
+        """Whether a rule names the wrappers in front of a command (the command itself is judged apart)."""
+        if rule.pattern is None or not command_glob(rule.pattern).words:
+            return True
+        glob = command_glob(rule.pattern)
+        return any(
+            (wrappers_named(glob, outer, inner) or is_literal(glob))
+            and covers(glob, outer, self.site, frozenset(inner_span(outer, inner))) is None
+            for outer in outers
+        )
+
+    def _rule(self, rule: Rule, command: Command, inner: frozenset[int], outers: list[Command]) -> str | None:
+        glob = command_glob(rule.pattern) if rule.pattern is not None else None
+        if glob is None or (not glob.words and not glob.assignments):
+            return free(command, self.site) or self._risk()
+        if not glob.words:
+            return ""
+        answer = covers(glob, command, self.site, inner)
+        if glob.words[0].literal is None and answer is None:
+            answer = free(command, self.site) or self._risk()
+        for outer in outers if answer is not None else ():
+            if covers(glob, outer, self.site, frozenset(inner_span(outer, command))) is not None:
+                continue
+            part = tail(glob, outer, command)
+            # assignments of `env` and `sudo` are words of the outer line and have been compared there
+            if is_literal(glob) or (part and covers(part, bare(command), self.site) is None):
+                return None
+        return answer
+
+    def _risk(self) -> str | None:
+        """A rule for all commands covers what is harmless or usual, not what is dangerous."""
+        if self.dangerous is None:
+            risk = assess_risk("Bash", {"command": self.text}, self.site.workspace)
+            self.dangerous = f"its risk is {risk.level}" if risk.level in ("high", "critical") else ""
+        return self.dangerous or None

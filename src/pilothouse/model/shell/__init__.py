@@ -1,0 +1,24 @@
+"""Shell text, read into the commands it could run.
+
+`parse` finds every command, also those in substitutions, in strings given to `sh -c` or `eval`, in here-documents fed
+to a shell and behind wrappers such as `sudo`, `env`, `xargs` and `find -exec`. It never raises. What cannot be read
+with certainty is an entry in `Script.errors`; a change here must never turn such an entry into a guess. Judging
+what the commands do is not done here.
+"""
+
+from __future__ import annotations
+
+from . import statements  # noqa: F401  (fills the table of readers)
+from .nouns import Command, Redirect, Script, Word
+from .state import Scope, State
+from .tree import Walker
+from .wrappers import unwrap
+
+__all__ = ["Command", "Redirect", "Script", "Word", "parse"]
+
+
+def parse(text: str) -> Script:
+    """Every command that `text` could run, and the reasons, if any, not to trust that list."""
+    state = State()
+    Walker(state, unwrap).read(text, Scope())
+    return state.script()

@@ -1,0 +1,555 @@
+"""From tree-sitter's tree to commands.
+
+The grammar recovers from errors silently and has gaps of its own, so the walk trusts nothing it cannot account for:
+a node type without a reader, text between two nodes that is not blank, a here-document or comment that ends elsewhere
+than bash would end it, all become errors of the script. Being too strict costs a question; being too lax costs a home
+directory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import TYPE_CHECKING
+
+from .nouns import Command, Redirect, Word
+from .quoting import Reader
+from .state import Draft, Scope, State
+
+if TYPE_CHECKING:
+    from tree_sitter import Language, Node, Parser
+
+__all__ = ["EXPRESSIONS", "HANDLERS", "REDIRECTS", "SEPARATORS", "Draft", "Scope", "State", "Walker", "parser"]
+
+MAX_LENGTH = 65_536
+MAX_DEPTH = 48  # of syntax
+MAX_NESTING = 6  # of scripts inside scripts
+MAX_COMMANDS = 2_000
+
+# the grammar's recovery from an error takes quadratic time in these
+MAX_REPEATED = {"|": 1_500, "<<": 400}
+MAX_PIECES = 200  # of a text with a syntax error, read one by one
+
+_OPERATORS = re.compile(r"[;&|\n(){}`]+|\$\(")
+_BLANK = re.compile(r"(?:[ \t\n]|\\\n)*").fullmatch
+_BLANK_IN_LINE = re.compile(r"(?:[ \t]|\\\n)*").fullmatch
+_HIDDEN_SUBSTITUTION = re.compile(r"(?<!\\)(?:`|\$\((?!\())").search
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+_BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]").search
+_SURROGATE = re.compile("[\ud800-\udfff]").search
+_LONE_DASH = re.compile(r"[ \t]+-[ \t]*").fullmatch
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[.*\])?", re.DOTALL).fullmatch
+_FD_VARIABLE = re.compile(r"\{\w+\}").fullmatch
+
+EXPANSIONS = frozenset(
+    {"simple_expansion", "expansion", "command_substitution", "process_substitution", "arithmetic_expansion"}
+)
+SUBSTITUTIONS = {"command_substitution": "substitution", "process_substitution": "process-substitution"}
+WORDS = EXPANSIONS | {
+    "word", "number", "string", "raw_string", "ansi_c_string", "translated_string", "concatenation",
+    "brace_expression", "extglob_pattern", "regex", "command_name", "variable_name", "special_variable_name",
+    "test_operator", "string_content",
+}  # fmt: skip
+EXPRESSIONS = frozenset(
+    {"unary_expression", "binary_expression", "postfix_expression", "ternary_expression", "parenthesized_expression",
+     "subscript", "array", "variable_assignment"}
+)  # fmt: skip
+SEPARATORS = frozenset({";", "&", "&&", "||", ";;", ";&", ";;&", "\n", "|", "|&", "!", "{", "}", "(", ")", "$(", "`",
+                        "<(", ">(", "then", "fi", "if", "elif", "else", "while", "until", "do", "done", "for", "select",
+                        "in", "case", "esac", "function", "((", "))", ","})  # fmt: skip
+OPEN_WORDS = frozenset({"$", "=~", "==", "=", "[", "]", "!", "-", "+", "{", "}"})
+
+
+RESERVED = frozenset({"!", "{", "}", "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case",
+                      "esac", "in", "function", "select", "time", "coproc"})  # fmt: skip
+
+
+Unwrap = Callable[["Walker", Draft], None]
+
+
+@cache
+def _grammar() -> Language:
+    """Loaded on first use: it is too dear for an import."""
+    from tree_sitter import Language
+    from tree_sitter_bash import language
+
+    return Language(language())
+
+
+def parser() -> Parser:
+    """A parser of its own for each text: making one costs half a microsecond, and sharing one is not safe in threads."""
+    from tree_sitter import Parser
+
+    return Parser(_grammar())
+
+
+class Walker:
+    """Reads one text; scripts found inside it are read by further walkers that share the state."""
+
+    __slots__ = ("errors", "features", "nesting", "reader", "state", "text", "unwrap")
+
+    def __init__(self, state: State, unwrap: Unwrap, nesting: int = 0) -> None:
+        self.state = state
+        self.errors = state.errors
+        self.features = state.features
+        self.unwrap = unwrap
+        self.nesting = nesting
+        self.text = ""
+        self.reader = Reader("", self.features, self.errors)
+
+    def error(self, reason: str) -> None:
+        self.errors[reason] = None
+
+    def dynamic(self, reason: str) -> None:
+        """Code runs that is not in the text."""
+        self.features.add("dynamic-code")
+        self.error(reason)
+
+    # ---- scripts -------------------------------------------------------------------------------------------------
+
+    def read(self, text: str, scope: Scope) -> None:
+        """Read a whole script; every command in it lands in the state."""
+        text = self._checked(text)
+        self.text = self.reader.text = text
+        if _BLANK(text):
+            return
+        if any(text.count(token) > limit for token, limit in MAX_REPEATED.items()):
+            self.error("the shell text is too intricate to judge")
+            return
+        # The grammar's scanner gives code points to C's character tables, and one beyond them ends the process. Each
+        # letter outside ASCII becomes one that, like it, is only ever part of a word; positions stay the same.
+        tree = parser().parse(_NOT_ASCII.sub("Z", text).encode("ascii"))
+        root = tree.root_node
+        if root.has_error:
+            self.error("the shell text has a syntax error")
+            self._salvage(scope)
+        self.sequence(root, scope, 0)
+        if not _BLANK(text[: root.start_byte]) or not _BLANK(text[root.end_byte :]):
+            self.error("part of the shell text was not understood")
+
+    def _salvage(self, scope: Scope) -> None:
+        """Read each piece of a broken text on its own, so that a stray bracket does not hide what it stands beside."""
+        pieces = [piece for piece in _OPERATORS.split(self.text) if piece and not piece.isspace()]
+        if not 1 < len(pieces) <= MAX_PIECES or self.nesting >= MAX_NESTING:
+            return
+        for piece in pieces:
+            Walker(self.state, self.unwrap, MAX_NESTING).read(piece, scope)
+
+    def _checked(self, text: str) -> str:
+        if len(text) > MAX_LENGTH:
+            self.error("the shell text is too long to judge")
+            text = text[:MAX_LENGTH]
+        if "\r" in text:
+            # bash takes a carriage return for a letter; the lines are read as they were meant, but not trusted
+            text = text.replace("\r\n", "\n")
+            self.error("the shell text has carriage returns")
+        if _CONTROL.search(text):
+            self.error("the shell text holds control characters")
+            text = _CONTROL.sub(" ", text)
+        if not text.isascii():
+            if _SURROGATE(text):
+                self.error("the shell text is not valid Unicode")
+                text = text.encode("utf-8", "replace").decode()
+            if _BIDI(text):
+                self.error("the shell text holds characters that change the direction of writing")
+        return text
+
+    def nested(self, text: Word | str, scope: Scope, wrapper: str) -> None:
+        """Read a script held in a string, such as the argument of `sh -c`."""
+        scope = scope._replace(wrappers=(*scope.wrappers, wrapper), feed=None)
+        if isinstance(text, Word):
+            if not text.static and (text.raw[:1] != "~"):
+                self.dynamic(f"{wrapper} runs text that is only known when it runs")
+            text = text.text
+        if self.nesting >= MAX_NESTING:
+            self.error("scripts are nested too deeply")
+            return
+        Walker(self.state, self.unwrap, self.nesting + 1).read(text, scope)
+
+    # ---- statements ----------------------------------------------------------------------------------------------
+
+    def sequence(self, node: Node, scope: Scope, depth: int) -> None:
+        """Read all statements among a node's children, whatever separates them."""
+        children = node.children
+        last = len(children) - 1
+        self.edges(node, children)
+        end = -1
+        for index, child in enumerate(children):
+            start = child.start_byte
+            if end >= 0 and end != start:
+                self.gap(end, start)
+            end = child.end_byte
+            kind = child.type
+            if child.is_named:
+                inner = scope
+                if index < last and children[index + 1].type == "&":
+                    self.features.add("background")
+                    inner = scope.inside("background")
+                self.statement(child, kind, inner, depth + 1)
+            elif kind not in SEPARATORS:
+                self.error(f"the shell text has an operator that was not understood: {kind}")
+
+    def statement(self, node: Node, kind: str, scope: Scope, depth: int) -> None:
+        if depth > MAX_DEPTH:
+            self.error("the shell text is nested too deeply")
+            return
+        if len(self.state.commands) > MAX_COMMANDS:
+            self.error("the shell text has too many commands")
+            return
+        handler = HANDLERS.get(kind)
+        if handler is not None:
+            handler(self, node, scope, depth)
+        elif kind in WORDS:
+            self.loose(node, scope, depth)
+        elif kind in EXPRESSIONS:
+            self.expression(node, scope, depth)
+        else:
+            self.error("the shell text has a syntax error" if kind == "ERROR" else f"{kind} was not understood")
+            self.sequence(node, scope, depth)
+
+    def gap(self, start: int, end: int, *, in_line: bool = False) -> None:
+        """Only blanks may stand between two nodes; a line continuation may not join two tokens."""
+        text = self.text[start:end]
+        if text == " ":
+            return
+        if not (_BLANK_IN_LINE if in_line else _BLANK)(text):
+            self.error("part of the shell text was not understood")
+        elif "\\" in text and not text.replace("\\\n", ""):
+            self.error("a line continuation stands inside a word or operator")
+
+    def edges(self, node: Node, children: list[Node]) -> None:
+        """Nothing but blanks may stand between a node's ends and its outer children."""
+        start, end = node.start_byte, node.end_byte
+        if not children:
+            if not _BLANK(self.source(node)):
+                self.error("part of the shell text was not understood")
+            return
+        if children[0].start_byte != start:
+            self.gap(start, children[0].start_byte)
+        if children[-1].end_byte != end:
+            self.gap(children[-1].end_byte, end)
+
+    def loose(self, node: Node, scope: Scope, depth: int) -> None:
+        """A word outside a command (`for x in WORD`, `case WORD in`): only what it substitutes can run."""
+        subs: list[Node] = []
+        self.word(node, subs)
+        self.substitutions(subs, scope, depth)
+
+    def substitutions(self, subs: Iterable[Node], scope: Scope, depth: int) -> None:
+        for sub in subs:
+            name = SUBSTITUTIONS[sub.type]
+            self.features.add(name)
+            self.sequence(sub, scope._replace(redirects=(), context=scope.context | {name}), depth + 1)
+
+    def expression(self, node: Node, scope: Scope, depth: int) -> None:
+        """Tests and arithmetic: the words in them may substitute commands."""
+        if depth > MAX_DEPTH:
+            self.error("the shell text is nested too deeply")
+            return
+        for child in node.children:
+            kind = child.type
+            if kind in EXPRESSIONS:
+                self.expression(child, scope, depth + 1)
+            elif kind in WORDS:
+                self.loose(child, scope, depth)
+            elif child.is_named and kind != "comment":
+                self.statement(child, kind, scope, depth + 1)
+
+    # ---- words ---------------------------------------------------------------------------------------------------
+
+    def word(self, node: Node, subs: list[Node], end: int = -1) -> Word:
+        """The word a node stands for; commands it substitutes are added to `subs`."""
+        spans: dict[int, int] = {}
+        if node.child_count:
+            self.collect(node, spans, subs)
+        return self.reader.word(node.start_byte, node.end_byte if end < 0 else end, spans)
+
+    def collect(self, node: Node, spans: dict[int, int], subs: list[Node]) -> None:
+        """Find the expansions of a word and the substitutions in them."""
+        stack = [node]
+        while stack:
+            here = stack.pop()
+            kind = here.type
+            if kind not in EXPANSIONS:
+                stack.extend(reversed(here.children))
+                continue
+            start, end = here.start_byte, here.end_byte
+            spans[start] = end
+            if kind in SUBSTITUTIONS:
+                subs.append(here)
+            else:
+                self.features.add("arithmetic" if kind == "arithmetic_expansion" else "variable")
+                if kind != "simple_expansion":
+                    self.within(here, subs)
+
+    def within(self, node: Node, subs: list[Node]) -> None:
+        """Substitutions inside `${…}` and `$((…))`, with a check that the tree saw all of them."""
+        text = self.text
+        rest: list[str] = []
+        position = node.start_byte
+        stack = list(reversed(node.children))
+        while stack:
+            here = stack.pop()
+            if here.type in SUBSTITUTIONS:
+                subs.append(here)
+                rest.append(text[position : here.start_byte])
+                position = here.end_byte
+            else:
+                stack.extend(reversed(here.children))
+        rest.append(text[position : node.end_byte])
+        if _HIDDEN_SUBSTITUTION("".join(rest)):
+            self.error("an expansion was not understood")
+
+    # ---- simple commands -----------------------------------------------------------------------------------------
+
+    def emit(self, draft: Draft, subs: list[Node], depth: int) -> None:
+        """Take off the wrappers of a command and record it, then what it substitutes."""
+        self.unwrap(self, draft)
+        self.substitutions(subs, draft.scope, depth)
+        for node, scope in draft.after:
+            self.statement(node, node.type, scope, depth + 1)
+
+    def record(self, draft: Draft) -> None:
+        """Add the command to the script as it now stands."""
+        scope = draft.scope
+        if draft.assignments:
+            self.features.add("assignment")
+        if draft.words:
+            first = draft.words[0]
+            if not first.static and first.raw[:2] != "~/":
+                self.error("the name of a program is only known when it runs")
+            if first.raw in RESERVED:
+                self.error(f"the reserved word {first.raw} was not understood")
+        self.state.commands.append(
+            Command(
+                tuple(draft.words),
+                tuple(draft.assignments),
+                (*draft.redirects, *scope.redirects),
+                (*scope.wrappers, *draft.wrappers),
+                scope.piped,
+                scope.context,
+            )
+        )
+
+    def simple(self, children: list[Node], draft: Draft, subs: list[Node]) -> None:
+        """Read assignments, words and redirections in any order into a draft."""
+        end = -1
+        index, count = 0, len(children)
+        while index < count:
+            child = children[index]
+            index += 1
+            start = child.start_byte
+            kind = child.type
+            if kind == "heredoc_redirect" and _LONE_DASH(self.text, max(end, 0), start):
+                # the grammar loses the dash of `python - <<EOF`
+                draft.words.append(Word("-", True, False, "-"))
+            elif end >= 0 and end != start:
+                self.gap(end, start, in_line=True)
+            elif end == start and kind not in REDIRECTS and self.text[end - 1] != "-":
+                # only a word can be next to a word, and those are read together below
+                self.error("two parts of a command are not separated")
+            end = child.end_byte
+            if kind in WORDS or (kind in OPEN_WORDS and not child.is_named):
+                # nodes without a blank between them are one word
+                spans: dict[int, int] = {}
+                if child.child_count:
+                    self.collect(child, spans, subs)
+                while index < count and children[index].start_byte == end and _wordlike(children[index]):
+                    child_next = children[index]
+                    self.collect(child_next, spans, subs)
+                    end = child_next.end_byte
+                    index += 1
+                draft.words.append(self.reader.word(start, end, spans))
+            elif kind == "variable_assignment":
+                draft.assignments.append(self.assignment(child, subs))
+            elif kind in REDIRECTS:
+                fd = None if child.children[0].type.startswith("&") else self.attached(draft, start)
+                self.redirect(child, draft, subs, fd)
+            elif kind == "comment":
+                self.comment(child, draft.scope, 0)
+            else:
+                self.error(f"{kind} was not understood")
+                if child.is_named:
+                    self.statement(child, kind, draft.scope, 1)
+
+    def assignment(self, node: Node, subs: list[Node]) -> tuple[str, Word]:
+        children = node.children
+        name = self.source(children[0])
+        if not _VARIABLE_NAME(name):
+            self.error("an assignment was not understood")
+        if children[0].child_count:
+            self.collect(children[0], {}, subs)
+        if len(children) < 3:
+            return name, Word("")
+        start, end = children[2].start_byte, children[-1].end_byte
+        if children[2].type == "array":
+            spans: dict[int, int] = {}
+            self.collect(children[2], spans, subs)
+            raw = self.text[start:end]
+            return name, Word(raw, False, False, raw)
+        spans = {}
+        for child in children[2:]:
+            self.collect(child, spans, subs)
+        return name, self.reader.word(start, end, spans)
+
+    # ---- redirections --------------------------------------------------------------------------------------------
+
+    def attached(self, draft: Draft, start: int) -> int | None:
+        """The descriptor in front of a redirection where the grammar took it for a word."""
+        raw = draft.words[-1].raw if draft.words else ""
+        position = start
+        if not raw or self.text[position - len(raw) : position] != raw:
+            return None
+        if _FD_VARIABLE(raw):
+            self.error("a redirection into a variable was not understood")
+        if not (raw.isascii() and raw.isdigit()):
+            return None
+        draft.words.pop()
+        return _number(raw)
+
+    def redirect(self, node: Node, draft: Draft, subs: list[Node], fd: int | None = None) -> None:
+        """Read one redirection; words the grammar counts to it after its target are arguments of the command."""
+        if node.type == "heredoc_redirect":
+            self.heredoc(node, draft, subs)
+            return
+        operator, target = "", None
+        rest: list[Node] = []
+        self.edges(node, node.children)
+        end = -1
+        for child in node.children:
+            kind, start = child.type, child.start_byte
+            if end >= 0 and end != start:
+                self.gap(end, start, in_line=True)
+            if kind == "file_descriptor":
+                fd = _number(self.source(child))
+                if fd is None:
+                    # the grammar takes the option in `head -5>file` for a descriptor
+                    draft.words.append(self.reader.word(start, child.end_byte, {}))
+                    self.attached(draft, child.end_byte)
+            elif not child.is_named and not operator:
+                operator = kind
+            elif target is None and not operator.endswith("&-"):
+                target = self.word(child, subs)
+            elif end == start and not rest and target is not None:
+                self.error("the target of a redirection was not understood")
+            else:
+                rest.append(child)
+            end = child.end_byte
+        found = Redirect(operator, target, fd)
+        draft.redirects.append(found)
+        if found.writes:
+            self.features.add("redirect-write")
+        if rest:
+            self.simple(rest, draft, subs)
+
+    def heredoc(self, node: Node, draft: Draft, subs: list[Node]) -> None:
+        self.features.add("heredoc")
+        operator, delimiter, quoted = "<<", "", False
+        body, ended = Word("", True, False, ""), False
+        fd = None
+        after: list[Node] = []
+        loose: list[Node] = []
+        for child in node.children:
+            kind = child.type
+            if kind in {"<<", "<<-"}:
+                operator = kind
+            elif kind == "file_descriptor":
+                fd = _number(self.source(child))
+            elif kind == "heredoc_start":
+                raw = self.source(child)
+                quoted = not raw.isalnum() and any(c in raw for c in "'\"\\")
+                delimiter = self.reader.word(child.start_byte, child.end_byte, {}).text
+            elif kind == "heredoc_body":
+                body = self.heredoc_body(child, subs, quoted=quoted)
+            elif kind == "heredoc_end":
+                ended = True
+                self.heredoc_end(child, body.raw, delimiter, tabs=operator == "<<-")
+            elif kind in WORDS or kind in {"file_redirect", "herestring_redirect", "heredoc_redirect"}:
+                loose.append(child)
+            else:
+                after.append(child)
+        if not ended:
+            self.error("a here-document does not end")
+        draft.redirects.append(Redirect(operator, body, fd))
+        if loose:
+            self.simple_loose(loose, draft, subs)
+        self.after_heredoc(after, draft)
+
+    def simple_loose(self, nodes: list[Node], draft: Draft, subs: list[Node]) -> None:
+        for node in nodes:
+            self.simple([node], draft, subs)
+
+    def after_heredoc(self, nodes: list[Node], draft: Draft) -> None:
+        """What follows `<<EOF` on its line: the grammar keeps it inside the redirection."""
+        scope = draft.scope
+        for index, node in enumerate(nodes):
+            if not node.is_named:
+                if node.type not in SEPARATORS:
+                    self.error(f"the shell text has an operator that was not understood: {node.type}")
+                continue
+            inner = scope._replace(redirects=())
+            operator = node.children[0] if node.type == "pipeline" and node.children else nodes[index - 1]
+            if operator.type in {"|", "|&"}:
+                self.pending(node, inner, draft)
+            else:
+                draft.after.append((node, inner))
+
+    def pending(self, node: Node, scope: Scope, draft: Draft) -> None:
+        self.features.add("pipeline")
+        feed = draft.redirects[-1].target if draft.words and draft.words[0].text == "cat" else None
+        draft.after.append((node, scope._replace(piped=True, feed=feed)))
+
+    def heredoc_body(self, node: Node, subs: list[Node], *, quoted: bool) -> Word:
+        raw = self.source(node)
+        if quoted:
+            return Word(raw, True, False, raw)
+        spans: dict[int, int] = {}
+        self.collect(node, spans, subs)
+        rest, position = [], node.start_byte
+        for start in sorted(spans):
+            rest.append(self.text[position:start])
+            position = spans[start]
+        rest.append(self.text[position : node.end_byte])
+        if _HIDDEN_SUBSTITUTION("".join(rest)):
+            self.error("a here-document was not understood")
+        return Word(raw, not spans and "\\" not in raw, False, raw)
+
+    def heredoc_end(self, node: Node, body: str, delimiter: str, *, tabs: bool) -> None:
+        """The end must be where bash sees it: the first line that is the delimiter and nothing else."""
+        start, end = node.start_byte, node.end_byte
+        line_start = self.text.rfind("\n", 0, start) + 1
+        before = self.text[line_start:start]
+        newline = self.text.find("\n", end)
+        after = self.text[end : newline if newline >= 0 else len(self.text)]
+        lines = body.split("\n")
+        if tabs:
+            lines = [line.lstrip("\t") for line in lines]
+            before = before.lstrip("\t")
+        if before or after or self.source(node) != delimiter or delimiter in lines[:-1]:
+            self.error("the end of a here-document is unclear")
+
+    def source(self, node: Node) -> str:
+        return self.text[node.start_byte : node.end_byte]
+
+    def comment(self, node: Node, scope: Scope, depth: int) -> None:
+        self.features.add("comment")
+        start = node.start_byte
+        if (start and self.text[start - 1] not in " \t\n;&|()") or "\n" in self.source(node):
+            self.error("a comment was not understood")
+
+
+REDIRECTS = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirect"})
+
+
+def _wordlike(node: Node) -> bool:
+    kind = node.type
+    return kind in WORDS or (kind in OPEN_WORDS and not node.is_named)
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else None
+
+
+HANDLERS: dict[str, Callable[[Walker, Node, Scope, int], None]] = {}
