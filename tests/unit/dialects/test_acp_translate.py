@@ -502,7 +502,7 @@ def test_a_failed_prompt_says_why(error: Any, code: str) -> None:
     assert only(failed, "session:error").error.code == code
 
 
-@pytest.mark.parametrize("line", [b"", b"\xff\xfe", b"{", b"nul", b'{"a": "\\ud800"}'])
+@pytest.mark.parametrize("line", [b"", b"\xff\xfe", b"{", b"nul"])
 def test_what_is_no_json_becomes_a_diagnostic_with_its_text(line: bytes) -> None:
     events = Translator("s").update(line, NOW)
     assert types(events) == ["custom"]
@@ -545,3 +545,28 @@ def test_a_title_that_is_taken_away_is_told_as_such() -> None:
     drive.update("session_info_update", title=None)
     assert wire(drive.events[1])["data"] == {"title": None}
     assert fold(drive.events).title is None
+
+
+CHUNK = b'{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"%s"},"_meta":{"x":"%s"}}'
+
+
+@pytest.mark.parametrize("odd", [b"\xff", b"\\ud83d", b"caf\xe9", b"\xed\xa0\x80"], ids=repr)
+@pytest.mark.parametrize("where", ["text", "skipped field"])
+def test_text_that_utf8_cannot_carry_is_replaced_and_nothing_else_is_lost(odd: bytes, where: str) -> None:
+    repairs: list[Any] = []
+    line = CHUNK % ((b"a" + odd + b"b", b"") if where == "text" else (b"ab", odd))
+    events = Translator("s", on_repair=repairs.append).update(line, NOW)
+    assert types(events) == ["message:start", "message:delta"]
+    delta = wire(events[1])["delta"]
+    assert (delta[0], delta[-1]) == ("a", "b")
+    source = events[0].source
+    assert source is not None
+    assert json.loads(source.decode())["content"]["text"] == delta
+    assert len(repairs) == 1
+
+
+def test_text_beyond_ascii_is_kept_as_it_came() -> None:
+    line = CHUNK % ("日本 \U0001f600 é".encode(), b"\\u00e9")
+    events = Translator("s").update(line, NOW)
+    assert wire(events[1])["delta"] == "日本 \U0001f600 é"
+    assert events[0].source == line

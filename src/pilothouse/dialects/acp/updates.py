@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,6 +23,7 @@ from ...model.events import (
     SubAgentSpawnedEvent,
 )
 from ...model.records import CostBreakdown, TokenUsage
+from ...model.session import sound
 from ...model.tools import is_plan_mode
 from .calls import Calls
 from .reading import UNDECODABLE
@@ -66,15 +68,15 @@ class Updates:
         """The events of one update."""
         stream = self._stream
         stream.now = now
-        if type(update) is bytes:
+        typed: Any = None
+        source = update
+        if type(update) is bytes and _is_plain(update):
             try:
-                typed, source = _decode(update), update
+                typed = _decode(update)
             except UNDECODABLE:
-                typed, source = self._repaired(update)
-                if typed is None:
-                    return stream.take()
-        else:
-            typed, source = self._given(update)
+                pass  # the long way can tell what it is
+        if typed is None:
+            typed, source = self._repaired(_as_json(update))
             if typed is None:
                 return stream.take()
         kind = CHUNKS.get(type(typed))
@@ -89,26 +91,17 @@ class Updates:
         self.speech.chunk(kind, typed)
         return stream.take(source)
 
-    def _given(self, update: Any) -> tuple[Any, bytes]:
-        if isinstance(update, (msgspec.Raw, bytearray, memoryview)):
-            update = bytes(update)
-        elif isinstance(update, str):
-            update = update.encode(errors="replace")
-        if isinstance(update, bytes):
-            return self._repaired(update)
-        try:
-            source = encode(update)
-        except (TypeError, ValueError, RecursionError):
-            source = encode(repr(update))
-        return self._repaired(source)
-
     def _repaired(self, source: bytes) -> tuple[Any, bytes]:
-        """An update outside the schema: mended, kept as unknown, or told of as unreadable (then None)."""
+        """An update that is not plain, or not in the schema: mended, kept as unknown, or unreadable (then None)."""
         try:
             wire = msgspec.json.decode(source)
         except UNDECODABLE as exc:
-            self.unreadable(source.decode(errors="replace"), str(exc))
-            return None, DERIVED
+            mended = _mended(source)
+            if mended is None:
+                self.unreadable(source.decode(errors="replace"), str(exc))
+                return None, DERIVED
+            self._report(Repair("update", "mended", "text that UTF-8 cannot carry was replaced"))
+            source, wire = mended, msgspec.json.decode(mended)
         try:
             typed, repairs = repair(schema.SessionUpdate, wire, "update")
         except (ValidationError, RecursionError) as exc:
@@ -116,10 +109,13 @@ class Updates:
                 return UnknownUpdate(wire), source
             self.unreadable(source.decode(errors="replace"), str(exc))
             return None, DERIVED
-        if self._on_repair is not None:
-            for item in repairs:
-                self._on_repair(item)
+        for item in repairs:
+            self._report(item)
         return typed, source
+
+    def _report(self, item: Repair) -> None:
+        if self._on_repair is not None:
+            self._on_repair(item)
 
     def _other(self, update: Any) -> None:
         """An update without an event type of its own: its fields as they came, an explicit null included."""
@@ -230,3 +226,34 @@ _HANDLERS: dict[type, Callable[[Updates, Any], None]] = {
     schema.Notice: Updates._notice,
     schema.SubagentUpdate: Updates._subagent,
 }
+
+
+def _is_plain(update: bytes) -> bool:
+    """Whether the bytes can be kept as they are: the decoder does not look into fields that it skips."""
+    if update.isascii() and b"\\u" not in update:
+        return True
+    try:
+        msgspec.json.decode(update)
+    except UNDECODABLE:
+        return False
+    return True
+
+
+def _as_json(update: Any) -> bytes:
+    """An update as JSON, whatever it was given as."""
+    if isinstance(update, (bytes, bytearray, memoryview, msgspec.Raw)):
+        return bytes(update)
+    if isinstance(update, str):
+        return update.encode(errors="replace")
+    try:
+        return encode(sound(to_wire(update)))
+    except (TypeError, ValueError, RecursionError):
+        return encode(sound(repr(update)))
+
+
+def _mended(source: bytes) -> bytes | None:
+    """JSON with broken UTF-8 or half a surrogate pair in it, without these; None for what is no JSON."""
+    try:
+        return encode(sound(json.loads(source.decode(errors="replace"))))
+    except (ValueError, OverflowError, RecursionError):
+        return None

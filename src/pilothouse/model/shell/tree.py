@@ -79,7 +79,7 @@ def _grammar() -> Language:
 
 
 def parser() -> Parser:
-    """A parser of its own for each text: making one costs half a microsecond, and sharing one is not safe in threads."""
+    """A parser for one text: making it costs half a microsecond, and sharing one between threads is not safe."""
     from tree_sitter import Parser
 
     return Parser(_grammar())
