@@ -584,6 +584,17 @@ async def test_a_kill_or_release_that_is_cancelled_is_carried_out_all_the_same(t
         assert await gone(pid)
 
 
+async def test_who_gives_up_a_kill_does_not_take_it_from_others(terminals: Terminals) -> None:
+    terminal = await terminals.create("sh", ["-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done"])
+    await printed(terminals, terminal, "ready")
+    first, second = (asyncio.create_task(terminals.kill(terminal)) for _ in range(2))
+    await asyncio.sleep(0.02)
+    first.cancel()
+    await second
+    assert first.cancelled()
+    assert terminals.output(terminal).exit_status == ExitStatus(None, "SIGKILL")
+
+
 async def test_close_ends_all_at_once(root: Path) -> None:
     terminals = Terminals(Workspace(root), grace=0.3)
     script = "trap '' TERM; echo $$; while :; do sleep 0.1; done"

@@ -155,6 +155,23 @@ async def test_the_mode_stays_and_a_new_file_follows_the_umask(files: Workspace,
     assert stat.S_IMODE((root / "new").stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
 
 
+async def test_a_private_text_is_private_while_it_is_written(
+    files: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "private").write_text("x")
+    (root / "private").chmod(0o600)
+    modes: list[int] = []
+    real = workspace._fill
+
+    def look(descriptor: int, data: bytes) -> None:
+        modes.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
+        real(descriptor, data)
+
+    monkeypatch.setattr(workspace, "_fill", look)
+    await files.write_text("private", "y")
+    assert modes == [0o600]
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file to somebody else")
 async def test_the_owner_stays(files: Workspace, root: Path) -> None:
     os.chown(root / "notes.txt", 12345, 23456)
