@@ -43,6 +43,7 @@ from ...model.records import (
     TokenUsage,
 )
 from ...model.risk import assess_risk
+from ...model.session import sound
 from ...model.tools import describe_tool_call
 from .asking import preview, question
 from .call import judged_input, known_input
@@ -361,6 +362,13 @@ class Translator:
         for event in events:
             event.source = DERIVED
         return events
+
+    def fact(self, name: str, data: dict[str, Any], now: str) -> list[Event]:
+        """Something that only the hub knows, as a `custom` event of namespace `pilothouse`."""
+        self._stream.now = now
+        with self._unsourced():
+            self._custom("pilothouse", name, sound(data))
+        return self._stream.take()
 
     def unreadable(self, text: str, reason: str, now: str) -> list[Event]:
         """A line of the agent that is no message."""

@@ -1,0 +1,209 @@
+"""A running agent that speaks ACP: its process, its connection, and the owner who is told what it says.
+
+Updates are passed on as the bytes they came in; nothing here decodes them. Requests of the agent go to the owner with
+their raw params. The process group is the agent's own and ends with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+from ..acp.connection import Connection
+from ..acp.dispatch import session_of
+from ..acp.errors import ConnectionClosed, RequestError
+from ..acp.lanes import Handler, Updates
+from ..acp.process import StderrTail, describe_end, kill, spawn, stop
+from ..acp.transport import PipeLink
+from ..acp.watching import Diagnostic
+
+__all__ = ["Owner", "RunningAgent", "start_agent"]
+
+PROTOCOL_VERSION = 1
+INITIALIZE_TIMEOUT = 60.0
+"""Seconds for the answer to `initialize`: some agents load for ten."""
+
+_decode = msgspec.json.Decoder().decode
+
+
+class Owner(Protocol):
+    """Who is told what an agent says."""
+
+    async def updated(self, session_id: str, update: Raw) -> None:
+        """A `session/update`: the JSON of its `update`. Called one at a time and in order for each session."""
+        ...
+
+    async def requested(self, method: str, params: Any, raw: bytes) -> Any:
+        """A request of the agent to its client; the value is its result. Raises RequestError."""
+        ...
+
+    def notified(self, method: str, params: Any) -> None:
+        """A notification that is no update."""
+        ...
+
+    def diagnosed(self, diagnostic: Diagnostic) -> None:
+        """Something the agent sent had to be mended, skipped or refused."""
+        ...
+
+
+class RawUpdate(Struct, gc=False):
+    """The params of a `session/update`, its update left as it is."""
+
+    session_id: str = field(name="sessionId")
+    update: Raw
+    field_meta: Raw | None = field(default=None, name="_meta")
+
+
+class UpdateMessage(Struct, tag_field="method", tag="session/update", gc=False):
+    """A whole `session/update` message; no id fits, so that one sent as a request is not taken for it."""
+
+    params: RawUpdate
+    id: Literal["\0"] | UnsetType = UNSET
+
+
+class Dispatch:
+    """Hands what is received to the owner."""
+
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+        self.decode_update: Callable[[bytes], Any] | None = msgspec.json.Decoder(UpdateMessage).decode
+
+    def updates(self) -> Updates:
+        return Updates(self._owner.updated, _without_meta)
+
+    def notification(self, method: str, params: Raw | None) -> tuple[str | None, Handler, dict[str, Any]]:
+        if method == "session/update":
+            # not what the fast decoder takes; whatever it is, the translator makes something of it
+            values = _values(params)
+            update = values.get("update") if isinstance(values, dict) else values
+            session = session_of(values) or ""
+            return session, self._owner.updated, {"session_id": session, "update": Raw(msgspec.json.encode(update))}
+        values = _values(params)
+        return session_of(values), self._notified, {"method": method, "params": values}
+
+    async def _notified(self, method: str, params: Any) -> None:
+        self._owner.notified(method, params)
+
+    def request(
+        self, method: str, params: Raw | None
+    ) -> tuple[str | None, Handler, dict[str, Any], Callable[[Any], Any]]:
+        values = _values(params)
+        kwargs = {"method": method, "params": values, "raw": b"{}" if params is None else bytes(params)}
+        return session_of(values), self._owner.requested, kwargs, lambda value: value
+
+
+def _without_meta(notification: RawUpdate) -> dict[str, Any]:
+    return {"session_id": notification.session_id, "update": notification.update}
+
+
+def _values(params: Raw | None) -> Any:
+    try:
+        return None if params is None else _decode(params)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        raise RequestError.invalid_params({"reason": str(exc)}) from None
+
+
+class RunningAgent:
+    """An agent that has answered `initialize`."""
+
+    def __init__(self, connection: Connection, process: Any, tail: StderrTail) -> None:
+        self._connection = connection
+        self._process = process
+        self._tail = tail
+        self.initialized: dict[str, Any] = {}
+
+    @property
+    def pid(self) -> int:
+        pid: int = self._process.pid
+        return pid
+
+    @property
+    def is_running(self) -> bool:
+        return not self._connection.is_closed
+
+    @property
+    def capabilities(self) -> dict[str, Any]:
+        found = self.initialized.get("agentCapabilities")
+        return found if isinstance(found, dict) else {}
+
+    async def request(self, method: str, params: Any, *, session: str | None = None) -> bytes:
+        """Call the agent; the result as JSON. With `session`, all its updates before the answer are handled first.
+
+        Raises RequestError, ConnectionClosed.
+        """
+        raw = await self._connection.request(method, params, session=session)
+        return b"null" if raw is None else bytes(raw)
+
+    async def notify(self, method: str, params: Any) -> None:
+        """Raises ConnectionClosed."""
+        await self._connection.send_notification(method, params)
+
+    async def wait_ended(self) -> ConnectionClosed:
+        """Wait until the agent is gone; the answer has its exit code and its last words."""
+        return await self._connection.wait_closed()
+
+    async def stop(self, *, timeout: float = 2.0) -> None:
+        """End the agent and its whole process tree; always ends."""
+        await self._connection.close()
+        await stop(self._process, timeout=timeout)
+        self._tail.task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._tail.task
+
+    def kill(self) -> None:
+        """End it at once, without waiting."""
+        kill(self._process)
+
+
+async def start_agent(
+    command: Sequence[str],
+    owner: Owner,
+    *,
+    cwd: str | Path,
+    env: Mapping[str, str] | None = None,
+    client_capabilities: Mapping[str, Any] | None = None,
+    timeout: float = INITIALIZE_TIMEOUT,
+) -> RunningAgent:
+    """Start a program and shake hands. Raises SpawnError, ConnectionClosed, RequestError, TimeoutError.
+
+    A program that does not answer is not left behind.
+    """
+    link = PipeLink()
+    process = await spawn(command[0], *command[1:], env=env, cwd=cwd, link=link)
+    tail = StderrTail(process)
+    connection = Connection(
+        Dispatch(owner),
+        link,
+        on_diagnostic=owner.diagnosed,
+        describe_end=lambda: describe_end(process, tail),
+    )
+    agent = RunningAgent(connection, process, tail)
+    params = {
+        "protocolVersion": PROTOCOL_VERSION,
+        "clientCapabilities": dict(client_capabilities or {}),
+        "clientInfo": {"name": "pilothouse", "title": "Pilothouse", "version": _version()},
+    }
+    try:
+        async with asyncio.timeout(timeout):
+            answer = _decode(await agent.request("initialize", params))
+    except TimeoutError:
+        await agent.stop(timeout=0.5)
+        words = f"; it said: {tail.text.strip()[-500:]}" if tail.text.strip() else ""
+        raise TimeoutError(f"{command[0]!r} did not answer `initialize` within {timeout:g} s{words}") from None
+    except BaseException:
+        await agent.stop(timeout=0.5)
+        raise
+    agent.initialized = answer if isinstance(answer, dict) else {}
+    return agent
+
+
+def _version() -> str:
+    from .. import __version__
+
+    return __version__

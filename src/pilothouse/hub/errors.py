@@ -1,0 +1,67 @@
+"""What the hub refuses, as one tree.
+
+    HubError
+    ├── UnknownAgent        no agent is configured under this name
+    ├── UnknownApproval     there is no such approval or question
+    ├── DecidedOtherwise    somebody else decided first, and not the same
+    ├── IllegalCommand      the session's status does not allow it
+    ├── Unsupported         the agent cannot do it
+    └── AgentFailed         the agent could not be started, or answered with an error
+
+An agent's failure inside a turn is an event, not an exception; these are for the caller. `record` makes the error
+that HTTP bodies and commands carry.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ..model.errors import ACPError
+
+__all__ = [
+    "AgentFailed",
+    "DecidedOtherwise",
+    "HubError",
+    "IllegalCommand",
+    "UnknownAgent",
+    "UnknownApproval",
+    "Unsupported",
+]
+
+
+class HubError(Exception):
+    """Base of what the hub refuses."""
+
+    code: ClassVar[str] = "hub_error"
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.details = details
+
+    @property
+    def record(self) -> ACPError:
+        return ACPError(code=self.code, message=str(self), recoverable=True, details=self.details or None)
+
+
+class UnknownAgent(HubError):
+    code = "unknown_agent"
+
+
+class UnknownApproval(HubError):
+    code = "unknown_approval"
+
+
+class DecidedOtherwise(HubError):
+    code = "conflict"
+
+
+class IllegalCommand(HubError):
+    code = "illegal_command"
+
+
+class Unsupported(HubError):
+    code = "unsupported"
+
+
+class AgentFailed(HubError):
+    code = "agent_failed"

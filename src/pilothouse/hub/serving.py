@@ -1,0 +1,100 @@
+"""What the hub does for an agent as its client: files, terminals, permissions, questions.
+
+Everything that the hub says it can do is served here; anything else is answered with "method not found", and only
+that: an agent is never told that something was done which was not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from ..acp import lenient, schema
+from ..acp.errors import RequestError, ValidationError
+from .approvals import Approvals
+from .refusals import Refusal, request_error
+from .terminals import Terminals
+from .workspace import Workspace
+
+__all__ = ["CLIENT_CAPABILITIES", "Serving"]
+
+CLIENT_CAPABILITIES: Mapping[str, Any] = {
+    "fs": {"readTextFile": True, "writeTextFile": True},
+    "terminal": True,
+    "elicitation": {"form": {}, "url": {}},
+    "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}},
+}
+
+
+class Serving:
+    """Answers one session's agent."""
+
+    def __init__(self, workspace: Workspace, terminals: Terminals, approvals: Approvals) -> None:
+        self._workspace = workspace
+        self._terminals = terminals
+        self._approvals = approvals
+
+    async def answer(self, method: str, params: Any, raw: bytes) -> Any:
+        """The result of a request of the agent. Raises RequestError."""
+        if method == "session/request_permission":
+            return await self._approvals.ask(raw)
+        if method == "elicitation/create":
+            return await self._approvals.question(raw)
+        route = _ROUTES.get(method)
+        if route is None:
+            raise RequestError.method_not_found(method)
+        kind, serve = route
+        try:
+            request, _ = lenient.repair(kind, params if params is not None else {}, "params")
+        except ValidationError as exc:
+            raise RequestError.invalid_params({"field": exc.path, "reason": exc.reason}) from None
+        try:
+            return await serve(self, request)
+        except Refusal as refusal:
+            raise request_error(refusal) from None
+
+    async def _read(self, request: Any) -> Any:
+        return {"content": await self._workspace.read_text(request.path, request.line, request.limit)}
+
+    async def _write(self, request: Any) -> Any:
+        await self._workspace.write_text(request.path, request.content)
+        return {}
+
+    async def _create(self, request: Any) -> Any:
+        terminal_id = await self._terminals.create(
+            request.command, request.args or (), request.env or (), request.cwd, request.output_byte_limit
+        )
+        return {"terminalId": terminal_id}
+
+    async def _output(self, request: Any) -> Any:
+        output = self._terminals.output(request.terminal_id)
+        answer: dict[str, Any] = {"output": output.text, "truncated": output.truncated}
+        if output.exit_status is not None:
+            answer["exitStatus"] = _status(output.exit_status)
+        return answer
+
+    async def _wait(self, request: Any) -> Any:
+        return _status(await self._terminals.wait(request.terminal_id))
+
+    async def _kill(self, request: Any) -> Any:
+        await self._terminals.kill(request.terminal_id)
+        return {}
+
+    async def _release(self, request: Any) -> Any:
+        await self._terminals.release(request.terminal_id)
+        return {}
+
+
+def _status(status: Any) -> dict[str, Any]:
+    return {"exitCode": status.exit_code, "signal": status.signal}
+
+
+_ROUTES: dict[str, tuple[Any, Callable[[Serving, Any], Awaitable[Any]]]] = {
+    "fs/read_text_file": (schema.ReadTextFileRequest, Serving._read),
+    "fs/write_text_file": (schema.WriteTextFileRequest, Serving._write),
+    "terminal/create": (schema.CreateTerminalRequest, Serving._create),
+    "terminal/output": (schema.TerminalOutputRequest, Serving._output),
+    "terminal/wait_for_exit": (schema.WaitForTerminalExitRequest, Serving._wait),
+    "terminal/kill": (schema.KillTerminalRequest, Serving._kill),
+    "terminal/release": (schema.ReleaseTerminalRequest, Serving._release),
+}
