@@ -119,12 +119,13 @@ class AudioContent(Record, tag_field="type", tag="audio"):
 
 
 class ResourceContent(Record, tag_field="type", tag="resource"):
-    """Added: a file or other resource, linked or with its text."""
+    """Added: a file or other resource, linked, or with its text or its bytes in base64."""
 
     uri: str
     name: str | None = None
     mime_type: str | None = None
     text: str | None = None
+    blob: str | None = None
 
 
 class OtherContent(Record, tag_field="type", tag="other"):

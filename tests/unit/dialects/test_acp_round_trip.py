@@ -115,7 +115,8 @@ def test_what_is_made_tells_the_same_story() -> None:
     assert picture in [u["content"] for u in made if u["sessionUpdate"] == "user_message_chunk"]
     calls = [u for u in made if u["sessionUpdate"] in ("tool_call", "tool_call_update")]
     assert [u.get("status") for u in calls] == ["pending", "in_progress", None, None, "completed"]
-    assert calls[3]["content"] == calls[4]["content"]
+    pieces = [call["_meta"]["terminal_output_delta"]["data"] for call in calls[2:4]]
+    assert pieces == ["a\n", "b\n"]
     assert calls[4]["content"][0]["content"]["text"] == "a\nb\n"
     assert {"sessionUpdate": "plan", "entries": [{"content": "Look", "status": "pending", "priority": "high"}]} in made
     assert made[-1]["cost"] == {"amount": 0.5, "currency": "USD"}

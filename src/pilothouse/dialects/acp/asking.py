@@ -20,7 +20,7 @@ def preview(call: Call, raw_input: Any, workspace: str | None) -> ApprovalPrevie
     if command is not None and call.category not in ("file_write", "file_edit"):
         where = next((raw_input[key] for key in ("cwd", "workdir", "directory") if _text(raw_input, key)), workspace)
         return CommandPreview(command=command, working_dir=where or "")
-    changes = [change for change in file_changes(call.name, call.kind, call.content, raw_input, None) if change.diff]
+    changes = [change for change in file_changes(call, "", workspace) if change.diff]
     if changes:
         return DiffPreview(path=changes[0].path, diff="".join(change.diff or "" for change in changes))
     given = raw_input.get("diff") if isinstance(raw_input, Mapping) else None

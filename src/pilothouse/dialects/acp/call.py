@@ -8,26 +8,30 @@ from typing import Any
 from ...acp import schema
 from ...acp.model import encode, to_wire
 from ...model.errors import ACPError
+from ...model.risk import Reason, Risk, assess_risk
+from ...model.session import Text
 from ...model.tools import command_text, identify
 
 __all__ = [
     "ENDED",
-    "OWN",
     "Call",
     "as_input",
+    "asked_view",
     "failure",
     "is_new",
     "judged_input",
     "known_input",
     "locations",
     "parent_of",
-    "sub_agent",
+    "risk_of",
     "terminal_piece",
 ]
 
 ENDED = {"completed", "failed"}
-OWN = ("raw_input", "title", "content", "status", "name", "category", "kind")
-"""What a call knows of itself better than a question about it does."""
+OPEN = {"pending", "in_progress"}
+_OWN = ("raw_input", "title", "content", "status")
+_UNKNOWN: tuple[Any, ...] = (None, {}, "", [])
+_FILES = {"file_write", "file_edit"}
 
 
 class Call:
@@ -35,8 +39,8 @@ class Call:
 
     __slots__ = (
         "approval", "args", "category", "content", "ended", "executing", "id", "input", "kind", "locations", "mark",
-        "meta", "name", "output", "parent", "questions", "raw_input", "raw_output", "rejected", "since", "spawned",
-        "status", "title",
+        "meta", "name", "parent", "printed", "questions", "raw_input", "raw_output", "rejected", "shown", "since",
+        "spawned", "status", "sub_agent", "title", "unfinished",
     )  # fmt: skip
 
     def __init__(self, call_id: str, now: str) -> None:
@@ -51,19 +55,42 @@ class Call:
         self.meta: dict[str, Any] = {}
         self.input: dict[str, Any] = {}
         self.args = ""
-        self.output = ""
+        self.printed = Text()
+        self.shown = ""
+        self.sub_agent = call_id
         self.parent: str | None = None
         self.since = now
-        self.executing = self.ended = self.rejected = self.spawned = self.approval = False
+        self.executing = self.ended = self.rejected = self.spawned = self.approval = self.unfinished = False
         self.questions: list[str] = []
         self.mark = 0
 
-    def end(self) -> None:
-        """Keep only what tells this call from another with the same id: sessions are long and outputs are large."""
-        self.ended = True
+    def end(self, *, unfinished: bool = False) -> None:
+        """Keep only what tells this call from another with the same id: sessions are long and outputs are large.
+
+        A call that its agent left open (`unfinished`) keeps its input: the result may still come.
+        """
+        self.ended, self.unfinished = True, unfinished
         self.mark = _mark(self.raw_input)
-        self.raw_input = self.raw_output = None
-        self.input, self.content, self.args, self.output = {}, [], "", ""
+        if not unfinished:
+            self.raw_input, self.input = None, {}
+        self.raw_output, self.locations, self.meta = None, None, {}
+        self.content, self.args, self.shown, self.printed = [], "", "", Text()
+
+    def reopen(self) -> None:
+        """Its end comes after all."""
+        self.ended = self.unfinished = False
+
+    def learn(self, asked: Any) -> None:
+        """Take over from a question about the call what it does not know of itself."""
+        known = {name: getattr(self, name) for name in _OWN}
+        named = (self.name, self.category, self.kind) if self.category != "other" else None
+        self.merge(asked)
+        for name, value in known.items():
+            if value not in _UNKNOWN:
+                setattr(self, name, value)
+        if named is not None:
+            self.name, self.category, self.kind = named
+        self.input = as_input(self.raw_input)
 
     def merge(self, update: Any) -> set[str]:
         """Take over what an update says; the names of what it changed."""
@@ -86,11 +113,13 @@ class Call:
             title=self.title,
             tool_call_id=self.id,
         )
-        if said or identity.how in ("meta", "name", "input") or not self.name:
+        if said or identity.how in ("meta", "name", "input") or self.category == "other":
             self.name, self.category = identity.name, identity.category
         if self.kind == "other":
             self.kind = identity.kind
         self.parent = parent_of(self.meta) or self.parent
+        session = self.meta.get("subagentSessionId")
+        self.sub_agent = session if isinstance(session, str) else self.id
         if "raw_input" in changed:
             self.input = as_input(self.raw_input)
         return changed
@@ -99,7 +128,8 @@ class Call:
 def parent_of(meta: Mapping[str, Any]) -> str | None:
     """The call that a sub-agent's call runs inside of."""
     claude = meta.get("claudeCode")
-    parent = claude.get("parentToolUseId") if isinstance(claude, Mapping) else meta.get("parentToolCallId")
+    told = claude.get("parentToolUseId") if isinstance(claude, Mapping) else None
+    parent = told or meta.get("parentToolCallId")
     return parent if isinstance(parent, str) else None
 
 
@@ -130,20 +160,47 @@ def judged_input(call: Call, known: dict[str, Any]) -> dict[str, Any]:
     return known
 
 
-def is_new(call: Call, update: Any) -> bool:
-    """Whether a `tool_call` with the id of a call that ended is another call, and not the same one told again."""
-    if update.status not in ENDED:
+def risk_of(call: Call, workspace: str | None) -> Risk:
+    """The risk of a call as far as it is known; what a title alone tells is never taken for harmless."""
+    known = known_input(call)
+    judged = judged_input(call, known)
+    risk = assess_risk(call.name, judged, workspace)
+    if judged is known:
+        return risk
+    return Risk([*risk.reasons, Reason("runs-program", "Only the title of the command is known, not the command.")])
+
+
+def asked_view(call: Call, asked: Any) -> Call:
+    """The call as a question shows it: what the question says counts, and the call fills in the rest."""
+    view = Call(call.id, call.since)
+    for name in ("title", "kind", "content", "locations", "raw_input", "meta", "name", "category"):
+        setattr(view, name, getattr(call, name))
+    view.merge(asked)
+    if view.category == "other" or {view.category, call.category} <= _FILES:
+        view.name, view.category = call.name, call.category
+    view.input = _both(call.input, as_input(view.raw_input))
+    return view
+
+
+def _both(announced: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
+    """The input of a call and of a question about it; two commands that differ are both in it, one after the other."""
+    one, other = command_text(announced), command_text(asked)
+    if one is not None and other is not None and one != other:
+        return {**announced, **asked, "command": f"{one}\n{other}"}
+    return {**announced, **asked}
+
+
+def is_new(call: Call, update: Any, *, announced: bool) -> bool:
+    """Whether an update with the id of a call that ended is about another call, not about the same one again."""
+    if update.status in OPEN or not announced:
+        return update.status in OPEN
+    if update.status is None:
         return True
     return (update.title, _mark(update.raw_input)) != (call.title, call.mark)
 
 
 def _mark(raw_input: Any) -> int:
     return hash(encode(raw_input))
-
-
-def sub_agent(call: Call) -> str:
-    session = call.meta.get("subagentSessionId")
-    return session if isinstance(session, str) else call.id
 
 
 def locations(call: Call) -> list[dict[str, Any]] | None:

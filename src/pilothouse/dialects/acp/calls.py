@@ -7,7 +7,7 @@ and exactly one of `tool:result` and `tool:error`.
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -33,28 +33,13 @@ from ...model.events import (
     WebOperationEvent,
 )
 from ...model.records import FileChange
-from ...model.risk import assess_risk
+from ...model.session import milliseconds_between
 from ...model.tools import describe_tool_call, questions_of, todos_of
 from . import outcomes
-from .call import (
-    ENDED,
-    OWN,
-    Call,
-    as_input,
-    failure,
-    is_new,
-    judged_input,
-    known_input,
-    locations,
-    sub_agent,
-    terminal_piece,
-)
+from .call import ENDED, Call, asked_view, failure, is_new, known_input, locations, risk_of, terminal_piece
 from .stream import Stream
 
 __all__ = ["Calls"]
-
-TITLE = 200
-"""Characters of a title that stand for a message."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -91,32 +76,34 @@ class Calls:
 
     def update(self, update: Any, *, announced: bool) -> Call:
         """Take in a `tool_call` (`announced`) or a `tool_call_update`."""
-        now = self._stream.now
         call = self._calls.get(update.tool_call_id)
-        fresh = call is None or (call.ended and announced and is_new(call, update))
+        fresh = call is None or (call.ended and is_new(call, update, announced=announced))
         if call is None or fresh:
-            call = self._calls[update.tool_call_id] = Call(update.tool_call_id, now)
+            call = self._calls[update.tool_call_id] = Call(update.tool_call_id, self._stream.now)
         if call.ended:
-            call.title = update.title or call.title
-            self._progress(call, set())
-            return call
+            if not (call.unfinished and update.status in ENDED):
+                call.title = update.title or call.title
+                self._progress(call, set())
+                return call
+            call.reopen()
         changed = call.merge(update)
-        said = len(call.output)
         count = self._start(call) if fresh else 0
         count += self._arguments(call, changed)
+        piece = terminal_piece(update)
+        if piece is not None:
+            call.printed.append(piece)
         if call.status in ENDED:
-            self._finish(call)
-        elif "content" in changed or "raw_output" in changed or terminal_piece(update):
-            self._progress(call, changed, update)
-        elif not count and said == len(call.output):
+            self._finish(call, update)
+        elif piece is not None or (call.status == "in_progress" and not fresh and changed & {"content", "raw_output"}):
+            self._progress(call, changed, piece)
+        elif not count:
             self._progress(call, changed)
         return call
 
-    def asked(self, asked: Any) -> Call:
-        """The call that a permission request is about, announced by it when nothing else did.
+    def asked(self, asked: Any) -> tuple[Call, Call]:
+        """The call that a permission request is about, and that call as the request shows it.
 
-        Its status says nothing: the agent waits. Its input is taken over only when none is known, because some
-        agents ask about another shape of it than the call has.
+        A call that nothing else announced is announced by the request. Its status says nothing: the agent waits.
         """
         call = self._calls.get(asked.tool_call_id)
         if call is None or call.ended:
@@ -124,36 +111,37 @@ class Calls:
             call.merge(asked)
             call.status = "pending"
             self._start(call)
-            return call
-        known = {name: getattr(call, name) for name in OWN}
-        call.merge(asked)
-        for name, value in known.items():
-            if value not in (None, {}, "", []):
-                setattr(call, name, value)
-        call.input = as_input(call.raw_input)
-        return call
+            return call, call
+        view = asked_view(call, asked)
+        call.learn(asked)
+        return call, view
 
     def _start(self, call: Call) -> int:
+        parent = self._calls.get(call.parent) if call.parent else None
+        if parent is not None and not parent.ended and not parent.executing:
+            self.execute(parent)  # some agents never say so
+        described = describe_tool_call(call.name, call.raw_input) if call.raw_input not in ({}, None) else None
         self._emit(
             ToolCallStartEvent,
             tool_call_id=call.id,
             name=call.name,
             category=call.category,
-            description=describe_tool_call(call.name, call.raw_input),
+            description=described or call.title or None,
             title=call.title or None,
             kind=call.kind,
             locations=locations(call),
             parent_tool_call_id=call.parent,
         )
-        parent = self._calls.get(call.parent) if call.parent else None
         if parent is not None and not parent.ended:
-            message = describe_tool_call(call.name, call.raw_input)
-            self._emit(SubAgentProgressEvent, sub_agent_id=sub_agent(parent), message=message)
+            message = described or call.title or call.name
+            self._emit(SubAgentProgressEvent, sub_agent_id=parent.sub_agent, message=message)
         return 1
 
     def _arguments(self, call: Call, changed: set[str]) -> int:
         """Events of arguments that came or changed, and of the moment when the tool begins to run."""
-        runs = call.status != "pending"
+        if "raw_input" in changed and not call.executing:
+            call.since = self._stream.now
+        runs = call.status != "pending" or "toolResponse" in _claude(call.meta)
         if runs and (not call.executing or "raw_input" in changed):
             self.execute(call)
             return 1
@@ -175,7 +163,7 @@ class Calls:
         if not call.executing:
             call.executing, call.since = True, self._stream.now
         call.approval = call.approval or requires_approval
-        risk = assess_risk(call.name, judged_input(call, known_input(call)), self._workspace)
+        risk = risk_of(call, self._workspace)
         self._emit(
             ToolCallExecutingEvent,
             tool_call_id=call.id,
@@ -200,7 +188,7 @@ class Calls:
         model = call.input.get("model")
         self._emit(
             SubAgentSpawnedEvent,
-            sub_agent_id=sub_agent(call),
+            sub_agent_id=call.sub_agent,
             parent_tool_call_id=call.id,
             task=task if isinstance(task, str) else call.title,
             model=model if isinstance(model, str) else None,
@@ -209,6 +197,7 @@ class Calls:
     def _plan(self, call: Call) -> None:
         plan = call.input.get("plan")
         if call.kind == "switch_mode" and isinstance(plan, str):
+            self._stream.plan_mode = True
             self._emit(PlanModeEvent, active=True, plan=plan)
 
     def _ask(self, call: Call) -> None:
@@ -217,7 +206,7 @@ class Calls:
         for index, item in enumerate(questions_of(call.name, call.raw_input)):
             question_id = f"{call.id}:{index}"
             call.questions.append(question_id)
-            self._stream.waiting.add(question_id)
+            self._stream.waiting[question_id] = "waiting_for_input"
             self._emit(
                 UserQuestionEvent,
                 question_id=question_id,
@@ -227,8 +216,10 @@ class Calls:
                 tool_call_id=call.id,
             )
 
-    def _progress(self, call: Call, changed: set[str], update: Any = None) -> None:
-        output, replace = self._output(call, update) if update is not None else (None, False)
+    def _progress(self, call: Call, changed: set[str], piece: str | None = None) -> None:
+        output, replace = piece, False
+        if piece is None and changed & {"content", "raw_output"} and call.status == "in_progress":
+            output, replace = self._grown(call)
         self._emit(
             ProgressEvent,
             label=call.title or call.name,
@@ -238,29 +229,25 @@ class Calls:
             locations=locations(call) if "locations" in changed else None,
         )
 
-    def _output(self, call: Call, update: Any) -> tuple[str | None, bool]:
-        """What the call printed since the last time; agents send it whole, or piece by piece in `_meta`."""
-        piece = terminal_piece(update)
-        if piece is not None:
-            call.output += piece
-            return piece, False
-        whole = outcomes.output_text(call.content, call.raw_output)
-        if whole == call.output:
+    def _grown(self, call: Call) -> tuple[str | None, bool]:
+        """What the call shows more than the last time, for agents that send the whole of it each time."""
+        whole, before = outcomes.output_text(call.content, call.raw_output), call.shown
+        call.shown = whole
+        if whole == before:
             return None, False
-        grown = whole.startswith(call.output)
-        piece = whole[len(call.output) :] if grown else whole
-        call.output = whole
-        return piece, not grown
+        return (whole[len(before) :], False) if whole.startswith(before) else (whole, True)
 
     # -- ends --
 
-    def _finish(self, call: Call) -> None:
+    def _finish(self, call: Call, update: Any) -> None:
         if not call.executing:
+            since = call.since
             self.execute(call)
-        output = outcomes.output_text(call.content, call.raw_output) or call.output
-        code = outcomes.exit_code(call.raw_output, call.meta)
+            call.since = since
+        output = self._said(call, update)
+        code = outcomes.exit_code(call.raw_output, call.meta) if call.category == "terminal" else None
         done = call.status == "completed" and not code
-        changes = outcomes.file_changes(call.name, call.kind, call.content, call.raw_input, call.raw_output)
+        changes = outcomes.file_changes(call, output, self._workspace)
         structured = outcomes.structured_output(
             call.category, call.raw_input, call.raw_output, output, changes if done else [], code
         )
@@ -268,7 +255,7 @@ class Calls:
             "tool_call_id": call.id,
             "name": call.name,
             "output": output,
-            "duration": _milliseconds(call.since, self._stream.now),
+            "duration": milliseconds_between(call.since, self._stream.now),
             "structured": structured,
         }
         if done:
@@ -278,6 +265,14 @@ class Calls:
             self._emit(ToolCallErrorEvent, error=failure(call, output, code), **ending)
         self._completed(call, output, "answered" if done else "declined")
         call.end()
+
+    def _said(self, call: Call, update: Any) -> str:
+        """The output of a call that ended. What was shown before it ran was about its input."""
+        final = update.content if update.content is not None else []
+        said = outcomes.output_text(final, call.raw_output)
+        if said or (update.content is not None and not call.printed):
+            return said
+        return str(call.printed) or call.shown
 
     def _effects(self, call: Call, output: str, changes: list[FileChange]) -> None:
         if len(changes) == 1:
@@ -301,11 +296,9 @@ class Calls:
         """What a call began beside itself ends with it."""
         questions, call.questions = call.questions, []
         for question_id in questions:
-            self._stream.waiting.discard(question_id)
-            data = {"questionId": question_id, "outcome": outcome, "answer": output or None}
-            self._emit(CustomEvent, namespace="pilothouse", event_name="question_answered", data=data)
+            self._emit_answer(question_id, outcome, output or None)
         if call.spawned:
-            self._emit(SubAgentCompletedEvent, sub_agent_id=sub_agent(call), parent_tool_call_id=call.id, result=output)
+            self._emit(SubAgentCompletedEvent, sub_agent_id=call.sub_agent, parent_tool_call_id=call.id, result=output)
 
     def close(self, code: str, message: str) -> None:
         """End every call that its agent left open."""
@@ -322,16 +315,27 @@ class Calls:
                     message="The request was rejected." if refused else message,
                     recoverable=True,
                 ),
-                duration=_milliseconds(call.since, self._stream.now),
-                output=call.output or None,
+                duration=milliseconds_between(call.since, self._stream.now),
+                output=str(call.printed) or call.shown or None,
             )
             self._completed(call, message, "cancelled")
-            call.end()
+            call.end(unfinished=True)
+
+    def answered(self, question_id: str, outcome: str, answer: Any) -> bool:
+        """A question that a tool asked is answered before its call ends; whether there is one."""
+        for call in self.open():
+            if question_id in call.questions:
+                call.questions.remove(question_id)
+                self._emit_answer(question_id, outcome, answer)
+                return True
+        return False
+
+    def _emit_answer(self, question_id: str, outcome: str, answer: Any) -> None:
+        self._stream.waiting.pop(question_id, None)
+        data = {"questionId": question_id, "outcome": outcome, "answer": answer}
+        self._emit(CustomEvent, namespace="pilothouse", event_name="question_answered", data=data)
 
 
-def _milliseconds(since: str, now: str) -> int:
-    try:
-        elapsed = datetime.fromisoformat(now) - datetime.fromisoformat(since)
-    except (ValueError, TypeError):
-        return 0
-    return max(0, round(elapsed.total_seconds() * 1000))
+def _claude(meta: Mapping[str, Any]) -> Mapping[str, Any]:
+    told = meta.get("claudeCode")
+    return told if isinstance(told, Mapping) else {}

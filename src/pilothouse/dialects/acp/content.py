@@ -46,7 +46,7 @@ def to_content(block: Any) -> MessageContent:
         case schema.TextContentBlock():
             return TextContent(text=block.text)
         case schema.ImageContentBlock():
-            return ImageContent(url=block.uri or _data_url(block), mime_type=block.mime_type)
+            return ImageContent(url=_data_url(block) if block.data else block.uri or "", mime_type=block.mime_type)
         case schema.AudioContentBlock():
             return AudioContent(url=_data_url(block), mime_type=block.mime_type)
         case schema.ResourceContentBlock():
@@ -55,7 +55,8 @@ def to_content(block: Any) -> MessageContent:
             inner = block.resource
             text = getattr(inner, "text", None)
             uri = getattr(inner, "uri", "")
-            return ResourceContent(uri=uri, mime_type=getattr(inner, "mime_type", None), text=text)
+            blob = getattr(inner, "blob", None)
+            return ResourceContent(uri=uri, mime_type=getattr(inner, "mime_type", None), text=text, blob=blob)
     return OtherContent(block=to_wire(block))
 
 
@@ -94,6 +95,8 @@ def _resource(content: ResourceContent) -> dict[str, Any]:
     extra = {"mimeType": content.mime_type} if content.mime_type else {}
     if content.text is not None:
         return {"type": "resource", "resource": {"uri": content.uri, "text": content.text, **extra}}
+    if content.blob is not None:
+        return {"type": "resource", "resource": {"uri": content.uri, "blob": content.blob, **extra}}
     name = content.name or content.uri.rpartition("/")[2] or content.uri
     return {"type": "resource_link", "uri": content.uri, "name": name, **extra}
 

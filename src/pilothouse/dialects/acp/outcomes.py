@@ -6,8 +6,11 @@ Nothing is guessed. A fact that no agent told is left out: no exit code, no stru
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
+
+import msgspec
 
 from ...acp import schema
 from ...model import patches
@@ -35,6 +38,7 @@ from ...model.records import (
 )
 from ...model.shell import Command, parse
 from ...model.tools import command_text, file_paths, patch_text
+from .call import Call
 from .content import block_text
 
 __all__ = ["exit_code", "file_changes", "git_operations", "output_text", "structured_output", "web_operation"]
@@ -68,7 +72,9 @@ def _said(raw: Any) -> str:
             said = _said(raw.get(key))
             if said:
                 return said
-    return ""
+        told = {key: value for key, value in raw.items() if key not in _EXIT_KEYS and value not in (None, "", [], {})}
+        return msgspec.json.encode(told).decode() if told else ""
+    return "" if raw is None else msgspec.json.encode(raw).decode()
 
 
 def exit_code(raw_output: Any, meta: Any = None) -> int | None:
@@ -90,11 +96,15 @@ def exit_code(raw_output: Any, meta: Any = None) -> int | None:
 # -- files --------------------------------------------------------------------------------------------------------
 
 
-def file_changes(name: str, kind: str, content: Iterable[Any], raw_input: Any, raw_output: Any) -> list[FileChange]:
+def file_changes(call: Call, output: str, workspace: str | None) -> list[FileChange]:
     """The files a finished call changed: by its diffs, by its patch, or by what it was told to write."""
-    diffs = [item for item in content if isinstance(item, schema.FileEditToolCallContent)]
+    raw_input, raw_output = call.raw_input, call.raw_output
+    show = partial(_from_diff, workspace=workspace)
+    diffs = [item for item in call.content if isinstance(item, schema.FileEditToolCallContent)]
+    if diffs and call.kind == "delete":
+        return _merged(show(item.path, item.old_text or item.new_text, None) for item in diffs)
     if diffs:
-        return _merged(_from_diff(item.path, item.old_text, item.new_text) for item in diffs)
+        return _merged(show(item.path, item.old_text, item.new_text) for item in diffs)
     metadata = raw_output.get("metadata") if isinstance(raw_output, Mapping) else None
     reported = patches.read_patched_files(metadata)
     if reported:
@@ -103,22 +113,36 @@ def file_changes(name: str, kind: str, content: Iterable[Any], raw_input: Any, r
     if text is not None:
         return [change for item in patches.parse_patch(text).files for change in _from_patch(item)]
     paths = file_paths(raw_input)
-    if kind == "delete":
+    if call.kind == "delete":
         return [FileChange(path=path, change_type="deleted") for path in paths]
-    if kind == "edit" and paths and isinstance(raw_input, Mapping):
-        return _from_input(paths[0], raw_input, raw_output)
+    if call.kind == "move" and isinstance(raw_input, Mapping):
+        return _moved(raw_input)
+    if call.kind == "edit" and paths and isinstance(raw_input, Mapping):
+        return _from_input(paths[0], raw_input, metadata, output, show)
     return []
 
 
-def _from_diff(path: str, old: str | None, new: str) -> FileChange:
-    diff = unified_diff(old, new, path)
-    return FileChange(
-        path=path,
-        change_type=change_type(old, new),
-        diff=diff.text,
-        lines_added=diff.added,
-        lines_removed=diff.removed,
-    )
+def _from_diff(path: str, old: str | None, new: str | None, *, workspace: str | None) -> FileChange:
+    kind = change_type(old, new)
+    if old and new and not old.endswith("\n") and not new.endswith("\n"):
+        # most agents send the lines that change and not the whole file: their ends are not the file's
+        old, new = old + "\n", new + "\n"
+    diff = unified_diff(old, new, _inside(path, workspace))
+    return FileChange(path=path, change_type=kind, diff=diff.text, lines_added=diff.added, lines_removed=diff.removed)
+
+
+def _inside(path: str, workspace: str | None) -> str:
+    """A path as a diff names it: relative to the workspace, so that it can be applied there."""
+    root = (workspace or "").rstrip("/") + "/"
+    return path[len(root) :] if workspace and path.startswith(root) else path
+
+
+def _moved(raw: Mapping[str, Any]) -> list[FileChange]:
+    for source, target in (("source", "destination"), ("from", "to"), ("old_path", "new_path"), ("oldPath", "newPath")):
+        old, new = raw.get(source), raw.get(target)
+        if isinstance(old, str) and isinstance(new, str):
+            return [FileChange(path=old, change_type="deleted"), FileChange(path=new, change_type="created")]
+    return []
 
 
 def _merged(changes: Iterable[FileChange]) -> list[FileChange]:
@@ -138,7 +162,7 @@ def _from_report(item: patches.PatchedFile) -> Iterator[FileChange]:
     yield FileChange(
         path=item.move_path or path,
         change_type=_PATCHED[item.type],
-        diff=item.diff or unified_diff(item.before, item.after, path).text or None,
+        diff=item.diff or unified_diff(item.before, item.after, item.relative_path or path).text or None,
         lines_added=item.additions,
         lines_removed=item.deletions,
     )
@@ -160,19 +184,32 @@ def _from_patch(item: patches.FilePatch) -> Iterator[FileChange]:
         yield FileChange(path=item.path, change_type="deleted")
 
 
-def _from_input(path: str, raw: Mapping[str, Any], raw_output: Any) -> list[FileChange]:
+_PAIRS = (("old_string", "new_string"), ("oldString", "newString"), ("before", "after"), ("old_str", "new_str"))
+_CREATED = re.compile(r"\b(?:created|new file)\b", re.IGNORECASE)
+
+
+def _from_input(
+    path: str, raw: Mapping[str, Any], metadata: Any, output: str, show: Callable[..., FileChange]
+) -> list[FileChange]:
     """A write or an edit whose agent sent no diff; a snippet is diffed as a snippet."""
-    pairs = (("old_string", "new_string"), ("oldString", "newString"), ("before", "after"), ("old_str", "new_str"))
-    for old_key, new_key in pairs:
-        old, new = raw.get(old_key), raw.get(new_key)
-        if isinstance(old, str) and isinstance(new, str):
-            return [_from_diff(path, old, new)] if old else [_from_diff(path, None, new)]
-    metadata = raw_output.get("metadata") if isinstance(raw_output, Mapping) else None
-    existed = metadata.get("exists") if isinstance(metadata, Mapping) else None
+    edits = raw.get("edits")
+    pairs = [_pair(item) for item in (edits if isinstance(edits, list) else [raw])]
+    found = [pair for pair in pairs if pair is not None]
+    if found:
+        return _merged(show(path, old or None, new) for old, new in found)
     new = raw.get("content")
-    if existed is False and isinstance(new, str):
-        return [_from_diff(path, None, new)]
+    existed = metadata.get("exists") if isinstance(metadata, Mapping) else None
+    if isinstance(new, str) and (existed is False or (existed is None and _CREATED.search(output[:200]))):
+        return [show(path, None, new)]
     return [FileChange(path=path, change_type="modified")]
+
+
+def _pair(item: Any) -> tuple[str, str] | None:
+    for old_key, new_key in _PAIRS:
+        old, new = (item.get(old_key), item.get(new_key)) if isinstance(item, Mapping) else (None, None)
+        if isinstance(old, str) and isinstance(new, str):
+            return old, new
+    return None
 
 
 # -- structured output --------------------------------------------------------------------------------------------
@@ -231,6 +268,7 @@ def _title(raw: Any) -> str | None:
 # -- git ----------------------------------------------------------------------------------------------------------
 
 _COMMIT = re.compile(r"^\[(?P<where>[^\]\n]*?) ?(?P<hash>[0-9a-f]{7,40})\] ?(?P<subject>.*)$", re.MULTILINE)
+_SWITCHED = re.compile(r"^(?:Switched to|Already on|Your branch)", re.MULTILINE)
 _FILES = re.compile(r"(\d{1,9}) files? changed")
 _PULL_REQUEST = re.compile(r"https?://\S+/(?:pull|merge_requests)/(\d{1,9})")
 
@@ -240,19 +278,39 @@ def git_operations(raw_input: Any, output: str) -> list[GitOperation]:
     command = command_text(raw_input)
     if command is None or ("git" not in command and "gh " not in command):
         return []
-    done = (_git(item, output) for item in parse(command).commands)
+    told = Told(output)
+    done = (_git(item, told) for item in parse(command).commands)
     return [operation for operation in done if operation is not None]
 
 
-def _git(command: Command, output: str) -> GitOperation | None:
+class Told:
+    """What git answered; each commit it tells of is taken once, in order."""
+
+    def __init__(self, output: str) -> None:
+        self.output = output
+        self._commits = _COMMIT.finditer(output)
+        self._files = _FILES.finditer(output)
+
+    def commit(self) -> tuple[str, str, int]:
+        """Hash, subject and files of the next commit; empty where it did not say."""
+        made, files = next(self._commits, None), next(self._files, None)
+        return (made["hash"], made["subject"], int(files[1]) if files else 0) if made else ("", "", 0)
+
+
+def _git(command: Command, told: Told) -> GitOperation | None:
     words = [word.text for word in command.words[1:]]
     if command.name == "gh" and words[:2] == ["pr", "create"]:
-        return _pull_request(words, output)
+        return _pull_request(words, told)
     if command.name != "git":
         return None
     verb, rest = _subcommand(words)
     reader = _GIT.get(verb)
-    return reader(rest, output) if reader else None
+    if reader is None or any(word in _NOTHING_DONE for word in rest):
+        return None
+    return reader(rest, told, all(word.static for word in command.words))
+
+
+_NOTHING_DONE = {"--dry-run", "-n", "--help", "-h", "--delete", "-d", "-D", "--prune"}
 
 
 def _subcommand(words: list[str]) -> tuple[str, list[str]]:
@@ -277,44 +335,50 @@ def _value(words: list[str], *options: str) -> str | None:
     return None
 
 
-def _commit(words: list[str], output: str) -> GitOperation:
-    made = _COMMIT.search(output)
-    files = _FILES.search(output)
-    message = _value(words, "-m", "--message", "-am") or (made["subject"] if made else "")
-    return CommitMade(message=message, hash=made["hash"] if made else "", files_changed=int(files[1]) if files else 0)
+def _commit(words: list[str], told: Told, static: bool) -> GitOperation:
+    made, subject, files = told.commit()
+    message = _value(words, "-m", "--message", "-am") if static else None
+    return CommitMade(message=message or subject, hash=made, files_changed=files)
 
 
-def _checkout(words: list[str], output: str) -> GitOperation | None:
+def _checkout(words: list[str], told: Told, static: bool) -> GitOperation | None:
     created = _value(words, "-b", "-B", "-c", "-C", "--create", "--orphan")
     operands = _operands(words)
     if created is not None:
         others = [word for word in operands if word != created]
         return BranchCreated(name=created, from_=others[0] if others else "HEAD")
-    # with `--` or several operands, files are restored and no branch is switched
-    return BranchSwitched(name=operands[0]) if len(operands) == 1 and "--" not in words else None
+    # files are restored by the same word; git says which it was
+    return _switch(words, told, static) if "--" not in words and _SWITCHED.search(told.output) else None
 
 
-def _branch(words: list[str], output: str) -> GitOperation | None:
+def _switch(words: list[str], told: Told, static: bool) -> GitOperation | None:
+    operands = _operands(words)
+    if _value(words, "-c", "-C", "--create", "--orphan") is not None:
+        return _checkout(words, told, static)
+    return BranchSwitched(name=operands[0]) if len(operands) == 1 else None
+
+
+def _branch(words: list[str], told: Told, static: bool) -> GitOperation | None:
     operands = _operands(words)
     if not operands or len(operands) != len(words):
         return None  # a listing, a deletion, a rename
     return BranchCreated(name=operands[0], from_=operands[1] if len(operands) > 1 else "HEAD")
 
 
-def _push(words: list[str], output: str) -> GitOperation:
+def _push(words: list[str], told: Told, static: bool) -> GitOperation:
     operands = _operands(words)
     return Pushed(remote=operands[0] if operands else "origin", branch=operands[1] if len(operands) > 1 else "HEAD")
 
 
-def _stash(words: list[str], output: str) -> GitOperation | None:
+def _stash(words: list[str], told: Told, static: bool) -> GitOperation | None:
     action = next(iter(_operands(words)), "push")
     if action in ("push", "save"):
         return Stashed(action="push")
     return Stashed(action="pop") if action == "pop" else None
 
 
-def _pull_request(words: list[str], output: str) -> GitOperation | None:
-    made = _PULL_REQUEST.search(output)
+def _pull_request(words: list[str], told: Told) -> GitOperation | None:
+    made = _PULL_REQUEST.search(told.output)
     if made is None:
         return None
     return PullRequestCreated(number=int(made[1]), title=_value(words, "-t", "--title") or "", url=made[0])
@@ -323,7 +387,7 @@ def _pull_request(words: list[str], output: str) -> GitOperation | None:
 _GIT = {
     "commit": _commit,
     "checkout": _checkout,
-    "switch": _checkout,
+    "switch": _switch,
     "branch": _branch,
     "push": _push,
     "stash": _stash,

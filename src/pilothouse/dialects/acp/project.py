@@ -51,11 +51,10 @@ def to_updates(events: Iterable[Event]) -> list[bytes]:
 
 
 class Projector:
-    """Follows one session's events, from its beginning or from any cursor."""
+    """Follows one session's events, from its beginning or from a cursor between two messages."""
 
     def __init__(self) -> None:
-        self._streamed: set[str] = set()
-        self._output: dict[str, str] = {}
+        self._streamed: set[tuple[str, str]] = set()
         self._context: dict[str, Any] | None = None
 
     def project(self, event: Event) -> list[bytes]:
@@ -68,26 +67,26 @@ class Projector:
     # -- makers --
 
     def _delta(self, event: MessageDeltaEvent) -> Made:
-        self._streamed.add(event.message_id)
+        self._streamed.add((event.role, event.message_id))
         kind = "user_message_chunk" if event.role == "user" else "agent_message_chunk"
         block = to_block(event.content) if event.content is not None else _text(event.delta)
         return [_chunk(kind, event.message_id, block)]
 
     def _complete(self, event: MessageCompleteEvent) -> Made:
-        if event.message_id in self._streamed:
-            self._streamed.discard(event.message_id)
+        if (event.role, event.message_id) in self._streamed:
+            self._streamed.discard((event.role, event.message_id))
             return []
         kind = "user_message_chunk" if event.role == "user" else "agent_message_chunk"
         return [_chunk(kind, event.message_id, to_block(content)) for content in event.content]
 
     def _thought(self, event: ThinkingDeltaEvent) -> Made:
-        self._streamed.add(event.message_id)
+        self._streamed.add(("thought", event.message_id))
         block = to_block(event.content) if event.content is not None else _text(event.delta)
         return [_chunk("agent_thought_chunk", event.message_id, block)]
 
     def _thought_complete(self, event: ThinkingCompleteEvent) -> Made:
-        if event.message_id in self._streamed or not event.content:
-            self._streamed.discard(event.message_id)
+        if ("thought", event.message_id) in self._streamed or not event.content:
+            self._streamed.discard(("thought", event.message_id))
             return []
         return [_chunk("agent_thought_chunk", event.message_id, _text(event.content))]
 
@@ -110,23 +109,22 @@ class Projector:
         if event.tool_call_id is None:
             return []
         fields: dict[str, Any] = {"title": event.label}
-        if event.output is not None:
-            before = "" if event.replace else self._output.get(event.tool_call_id, "")
-            self._output[event.tool_call_id] = before + event.output
-            fields["content"] = _shown(before + event.output)
+        if event.output is not None and event.replace:
+            fields["content"] = _shown(event.output)
+        elif event.output is not None:
+            # content is replaced by each update; sent whole each time, long outputs would cost their square
+            fields["_meta"] = {"terminal_output_delta": {"data": event.output, "terminal_id": event.tool_call_id}}
         if event.locations is not None:
             fields["locations"] = event.locations
         return [_call(event.tool_call_id, **fields)]
 
     def _result(self, event: ToolCallResultEvent) -> Made:
-        self._output.pop(event.tool_call_id, None)
         fields: dict[str, Any] = {"status": "completed", "content": _shown(event.output)}
         if event.structured is not None:
             fields["rawOutput"] = event.structured
         return [_call(event.tool_call_id, **fields)]
 
     def _error(self, event: ToolCallErrorEvent) -> Made:
-        self._output.pop(event.tool_call_id, None)
         text = event.error.message
         if event.output and event.output != text:
             text = f"{event.output}\n{text}"
@@ -194,7 +192,7 @@ _MAKERS: dict[type[Event], Callable[[Projector, Any], Made]] = {
 def _is_update(event: Event) -> bool:
     """The source of a question or of a turn's end is a request or an answer, no update."""
     if isinstance(event, CustomEvent):
-        return event.namespace != "pilothouse"
+        return event.namespace != "pilothouse" and event.event_name != "prompt_echo"
     return not isinstance(event, (ApprovalRequestedEvent, UserQuestionEvent))
 
 

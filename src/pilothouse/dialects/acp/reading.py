@@ -14,7 +14,7 @@ from ...model.errors import ValidationError
 from ...model.records import EnvironmentModel, Option
 from ...model.session import sound
 
-__all__ = ["UNDECODABLE", "last_segment", "mapping", "model_of", "permission_of", "source_of", "string"]
+__all__ = ["UNDECODABLE", "last_segment", "mapping", "model_of", "permission_of", "source_of", "string", "values_of"]
 
 UNDECODABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 
@@ -31,19 +31,23 @@ def source_of(value: Any) -> bytes | None:
         return None
 
 
-def mapping(value: Any) -> dict[str, Any]:
-    """JSON bytes, a dict or a schema object as a dict; anything else as none."""
+def values_of(value: Any) -> Any:
+    """JSON bytes, or Python values of any kind, as values that JSON can carry."""
     if isinstance(value, (bytes, bytearray, memoryview, msgspec.Raw)):
         try:
-            value = msgspec.json.decode(value)
+            return msgspec.json.decode(value)
         except UNDECODABLE:
-            return {}
-    elif value is not None:
-        try:
-            value = sound(to_wire(value))
-        except (TypeError, ValueError, RecursionError):
-            return {}
-    return value if isinstance(value, dict) else {}
+            return bytes(value).decode(errors="replace")
+    try:
+        return sound(to_wire(value))
+    except (TypeError, ValueError, RecursionError):
+        return sound(repr(value))
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """The same where an object is expected; anything else is none."""
+    values = values_of(value)
+    return values if isinstance(values, dict) else {}
 
 
 def string(fields: Mapping[str, Any], key: str) -> str:

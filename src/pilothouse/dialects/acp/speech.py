@@ -11,6 +11,8 @@ from typing import Any
 
 from ...acp import schema
 from ...model.events import (
+    DERIVED,
+    CustomEvent,
     Event,
     MessageCompleteEvent,
     MessageDeltaEvent,
@@ -35,6 +37,11 @@ CHUNKS: dict[type, str] = {
 """What is spoken by each kind of chunk: a message of a role, or a thought."""
 
 
+LONG = 4_000
+MANY = 1_000
+"""Pieces after which they are put together: a million short strings weigh ten times what their text does."""
+
+
 class Speech:
     """At most one open message or thought."""
 
@@ -47,6 +54,7 @@ class Speech:
         self._id = ""
         self._given: str | None = None
         self._pieces: list[str | MessageContent] = []
+        self._echo = ""
 
     def delta(self, kind: str, chunk: Any) -> Event | None:
         """The one event of a chunk that goes on with what is open, made without ceremony; None for any other.
@@ -60,7 +68,10 @@ class Speech:
         if given is not None and given != self._given:
             return None
         text = content.text
-        self._pieces.append(text)
+        pieces = self._pieces
+        pieces.append(text)
+        if len(pieces) > MANY:
+            self._pieces = _merged(pieces)
         stream = self._stream
         if kind == "thought":
             return ThinkingDeltaEvent(
@@ -83,8 +94,11 @@ class Speech:
             text = getattr(chunk.content, "text", None) or ""
             self._stream.emit(SubAgentProgressEvent, sub_agent_id=parent, message=text)
             return
+        if kind == "user" and self._is_echo(chunk):
+            return
         given = chunk.message_id
         if kind != self._kind or (given is not None and given != self._given):
+            self._echo = ""
             self.close()
             self._open(kind, given)
         content = to_content(chunk.content)
@@ -95,6 +109,15 @@ class Speech:
             self._stream.emit(ThinkingDeltaEvent, message_id=self._id, delta=text, content=block)
         else:
             self._stream.emit(MessageDeltaEvent, message_id=self._id, role=kind, delta=text, content=block)
+
+    def _is_echo(self, chunk: Any) -> bool:
+        """Some agents say the prompt after the user; it is told already."""
+        text = getattr(chunk.content, "text", None)
+        if not text or not self._echo.startswith(text):
+            return False
+        self._echo = self._echo[len(text) :]
+        self._stream.emit(CustomEvent, namespace="acp", event_name="prompt_echo", data={"text": text})
+        return True
 
     def _open(self, kind: str, given: str | None) -> None:
         self._kind, self._given, self._id = kind, given, self._new_id(given)
@@ -114,10 +137,15 @@ class Speech:
         return given if part == 1 else f"{given}.{part}"
 
     def close(self, stop_reason: str | None = None) -> None:
-        """Complete what is open."""
-        kind, self._kind = self._kind, ""
-        if not kind:
+        """Complete what is open. Its chunks had sources, so whoever closes it, this adds nothing to what was sent."""
+        if not self._kind:
             return
+        before, self._stream.source = self._stream.source, DERIVED
+        self._complete(stop_reason)
+        self._stream.source = before
+
+    def _complete(self, stop_reason: str | None) -> None:
+        kind, self._kind = self._kind, ""
         pieces, self._pieces = self._pieces, []
         if kind == "thought":
             text = "".join(piece for piece in pieces if isinstance(piece, str))
@@ -131,23 +159,39 @@ class Speech:
     def say(self, kind: str, content: list[MessageContent], message_id: str | None) -> None:
         """A whole message at once."""
         self.close()
+        self._echo = "".join(part.text for part in content if isinstance(part, TextContent))
         message_id = self._new_id(message_id)
         self._stream.emit(MessageStartEvent, message_id=message_id, role=kind)
         self._stream.emit(MessageCompleteEvent, message_id=message_id, role=kind, content=content)
+
+
+def _merged(pieces: list[str | MessageContent]) -> list[str | MessageContent]:
+    """Pieces in order, the short texts that follow each other put together.
+
+    A text that has been put together is left alone, so that a long message is not copied again and again.
+    """
+    merged: list[str | MessageContent] = []
+    short: list[str] = []
+    for piece in pieces:
+        if isinstance(piece, str) and len(piece) < LONG:
+            short.append(piece)
+        else:
+            merged += ["".join(short), piece]
+            short = []
+    return [*merged, "".join(short)]
 
 
 def _joined(pieces: list[str | MessageContent]) -> list[MessageContent]:
     """Pieces in order, neighbouring text in one block."""
     content: list[MessageContent] = []
     texts: list[str] = []
-    for piece in pieces:
+    for piece in [*pieces, None]:
         if isinstance(piece, str):
             texts.append(piece)
             continue
-        if texts:
-            content.append(TextContent(text="".join(texts)))
-            texts = []
-        content.append(piece)
-    if texts:
-        content.append(TextContent(text="".join(texts)))
+        text, texts = "".join(texts), []
+        if text:
+            content.append(TextContent(text=text))
+        if piece is not None:
+            content.append(piece)
     return content

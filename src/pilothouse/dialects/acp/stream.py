@@ -7,7 +7,7 @@ from typing import Any
 
 from ...model.events import DERIVED, Event, SessionStatusChangedEvent, TodoUpdateEvent
 from ...model.records import SessionStatus, Todo
-from ...model.session import status_after
+from ...model.session import WAITING, status_after
 
 __all__ = ["Stream"]
 
@@ -20,7 +20,8 @@ class Stream:
         self.status = status
         self.now = ""
         self.source: bytes | None = DERIVED
-        self.waiting: set[str] = set()
+        self.waiting: dict[str, SessionStatus] = {}
+        self.plan_mode = False
         self.turn: bool | None = None
         self._todos: list[Todo] | None = None
         self._events: list[Event] = []
@@ -31,6 +32,10 @@ class Stream:
         event.source = self.source
         self._events.append(event)
         status = status_after(self.status, event, pending=bool(self.waiting), turn=self.turn)
+        if status in WAITING and self.status in WAITING and self.waiting:
+            # of several questions the approvals are named first: they hold up what the agent wants to do
+            asked = set(self.waiting.values())
+            status = "waiting_for_approval" if "waiting_for_approval" in asked else "waiting_for_input"
         if status != self.status:
             before, self.status = self.status, status
             self.emit(SessionStatusChangedEvent, from_=before, to=status, reason=because)

@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 from ...acp.lenient import Repair
-from ...acp.model import to_wire
 from ...model.errors import ACPError
 from ...model.events import (
     DERIVED,
@@ -42,13 +41,13 @@ from ...model.records import (
     SessionSummary,
     TokenUsage,
 )
-from ...model.risk import assess_risk
+from ...model.risk import LEVELS, Risk
 from ...model.session import sound
 from ...model.tools import describe_tool_call
 from .asking import preview, question
-from .call import judged_input, known_input
+from .call import judged_input, known_input, risk_of
 from .content import as_blocks, to_content
-from .reading import last_segment, mapping, model_of, permission_of, source_of, string
+from .reading import last_segment, mapping, model_of, permission_of, source_of, string, values_of
 from .resources import rate_limit
 from .stream import Stream
 from .updates import Updates
@@ -83,10 +82,10 @@ class Translator:
             workspace=workspace,
             usage=usage,
             cost=cost,
-            plan_mode=plan_mode,
             prefix=prefix,
             on_repair=on_repair,
         )
+        self._stream.plan_mode = plan_mode
         self._speech = self._updates.speech
         self._calls = self._updates.calls
         self._resources = self._updates.resources
@@ -144,6 +143,8 @@ class Translator:
     def resumed(self, now: str, *, previous: str | None = None, result: Any = None) -> list[Event]:
         """The agent answered `session/load` or `session/resume`, or a pause is over."""
         self._stream.now = now
+        if self.turn is None:
+            self._close("unfinished", "The session was resumed; how the tool call ended was not told.", "end_turn")
         with self._unsourced():
             self._stream.emit(SessionResumedEvent, previous_session_id=previous)
             self._setup(mapping(result))
@@ -216,7 +217,7 @@ class Translator:
         self._stream.now = now
         how = "was killed or vanished" if exit_code is None else f"ended with exit code {exit_code}"
         self._close("agent_died", f"The agent {how} before the tool call ended.", "error")
-        details = {"exitCode": exit_code, "stderrTail": stderr_tail}
+        details = {"exitCode": exit_code, "stderrTail": sound(stderr_tail)}
         with self._unsourced():
             self._emit_error("agent_died", f"The agent {how}.", details, None)
         return self._end("error", None) if self.turn is not None else self._stream.take()
@@ -260,22 +261,22 @@ class Translator:
         asked, options = permission_of(wire)
         # a call that nothing else announced reaches consumers of updates through what is made of these events
         self._stream.source = DERIVED if self._calls.is_open(asked.tool_call_id) else None
-        call = self._calls.asked(asked)
+        call, view = self._calls.asked(asked)
         self._approvals[request_id] = call.id
-        self._stream.waiting.add(request_id)
+        self._stream.waiting[request_id] = "waiting_for_approval"
         self._calls.execute(call, requires_approval=True)
-        tool_input = {**known_input(call), **(asked.raw_input if isinstance(asked.raw_input, dict) else {})}
-        risk = assess_risk(call.name, judged_input(call, tool_input), self.workspace)
+        tool_input = known_input(view)
+        risk = max(risk_of(view, self.workspace), risk_of(call, self.workspace), key=severity)
         event = self._stream.emit(
             ApprovalRequestedEvent,
             request_id=request_id,
             tool_call_id=call.id,
-            tool_name=call.name,
+            tool_name=view.name,
             tool_input=tool_input,
-            description=describe_tool_call(call.name, tool_input) if tool_input else call.title or call.name,
+            description=describe_tool_call(view.name, tool_input) if tool_input else view.title or view.name,
             risk_level=risk.level,
             expires_at=expires_at,
-            preview=preview(call, judged_input(call, tool_input), self.workspace),
+            preview=preview(view, judged_input(view, tool_input), self.workspace),
             options=options,
             risk_reasons=[str(reason) for reason in risk.reasons],
         )
@@ -310,10 +311,11 @@ class Translator:
 
     def _resolved(self, request_id: str, *, approved: bool, **fields: Any) -> None:
         call_id = self._approvals.pop(request_id)
-        self._stream.waiting.discard(request_id)
+        self._stream.waiting.pop(request_id, None)
         call = self._calls.get(call_id)
-        if call is not None and not approved and fields["resolved_by"] != "cancelled":
-            call.rejected = True
+        if call is not None and fields["resolved_by"] != "cancelled":
+            call.rejected = not approved
+            call.since = self._stream.now  # the time that a person took is not the tool's
         self._stream.emit(
             ApprovalResolvedEvent, request_id=request_id, tool_call_id=call_id, approved=approved, **fields
         )
@@ -326,7 +328,7 @@ class Translator:
         call_id = wire.get("toolCallId")
         with self._unsourced():
             self._questions.append(question_id)
-            self._stream.waiting.add(question_id)
+            self._stream.waiting[question_id] = "waiting_for_input"
             event = self._stream.emit(
                 UserQuestionEvent,
                 question_id=question_id,
@@ -342,12 +344,14 @@ class Translator:
         self._stream.now = now
         with self._unsourced():
             if question_id in self._questions:
-                self._answered(question_id, outcome, answer)
+                self._answered(question_id, outcome, sound(answer))
+            else:
+                self._calls.answered(question_id, outcome, sound(answer))
         return self._stream.take()
 
     def _answered(self, question_id: str, outcome: str, answer: Any) -> None:
         self._questions.remove(question_id)
-        self._stream.waiting.discard(question_id)
+        self._stream.waiting.pop(question_id, None)
         data = {"questionId": question_id, "outcome": outcome, "answer": answer}
         self._custom("pilothouse", "question_answered", data)
 
@@ -356,7 +360,7 @@ class Translator:
     def extension(self, method: str, params: Any, now: str) -> list[Event]:
         """A notification outside the protocol."""
         self._stream.now = now
-        data = to_wire(params)
+        data = values_of(params)
         self._custom("acp", method, data if isinstance(data, dict) else {"params": data})
         events = self._stream.take()
         for event in events:
@@ -390,3 +394,7 @@ class Translator:
 
 
 _ERRORS: Mapping[int, str] = {-32000: "auth_required", -32002: "not_found", -32800: "cancelled"}
+
+
+def severity(risk: Risk) -> int:
+    return LEVELS.index(risk.level)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -36,7 +36,7 @@ __all__ = ["Updates"]
 UNREADABLE = 4000
 """Characters of an unreadable line that its diagnostic keeps."""
 
-LEVELS: Mapping[str, str] = {"info": "info", "warning": "warning", "error": "error", "success": "success"}
+LEVELS = ("info", "warning", "error", "success")
 
 _decode: Callable[[bytes], Any] = msgspec.json.Decoder(schema.SessionUpdate, dec_hook=dec_hook).decode
 
@@ -51,7 +51,6 @@ class Updates:
         workspace: str | None,
         usage: TokenUsage | None,
         cost: CostBreakdown | None,
-        plan_mode: bool,
         prefix: str,
         on_repair: Callable[[Repair], None] | None,
     ) -> None:
@@ -59,7 +58,6 @@ class Updates:
         self.speech = Speech(stream, prefix)
         self.calls = Calls(stream, workspace)
         self.resources = Resources(stream, usage, cost)
-        self._plan_mode = plan_mode
         self._sub_agents: set[str] = set()
         self._on_repair = on_repair
         self._source = b""
@@ -154,9 +152,9 @@ class Updates:
     def entered(self, mode_id: str) -> bool:
         """Tell when a mode is a plan mode, or is one no longer."""
         active = is_plan_mode(mode_id)
-        if not active and not self._plan_mode:
+        if not active and not self._stream.plan_mode:
             return False
-        self._plan_mode = active
+        self._stream.plan_mode = active
         self._stream.emit(PlanModeEvent, active=active, mode_id=mode_id)
         return True
 
@@ -166,7 +164,7 @@ class Updates:
             value = getattr(option, "current_value", None)
             if getattr(option, "category", None) != "mode" or not isinstance(value, str):
                 continue
-            if is_plan_mode(value) != self._plan_mode:
+            if is_plan_mode(value) != self._stream.plan_mode:
                 self.entered(value)
 
     def _usage(self, update: Any) -> None:
@@ -175,7 +173,7 @@ class Updates:
             self.resources.cost(update.cost.amount, update.cost.currency)
 
     def _notice(self, update: Any) -> None:
-        level = LEVELS.get(update.severity, "info")
+        level = update.severity if update.severity in LEVELS else "info"
         self._stream.emit(NotificationEvent, level=level, title=update.title, message=update.description or "")
         rate_limit(self._stream, None, f"{update.title} {update.description or ''}".strip(), update.field_meta)
 
@@ -208,7 +206,7 @@ class Updates:
 
     def unreadable(self, text: str, reason: str) -> None:
         """Tell of what is no message; it has no source that could be repeated."""
-        data = {"text": text[:UNREADABLE], "length": len(text), "reason": reason}
+        data = {"text": sound(text[:UNREADABLE]), "length": len(text), "reason": sound(reason)}
         self._custom("pilothouse", "diagnostic", data).source = None
 
     def _custom(self, namespace: str, name: str, data: dict[str, Any]) -> Event:

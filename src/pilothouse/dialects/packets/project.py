@@ -49,19 +49,19 @@ class Projector:
     """
 
     def __init__(self) -> None:
-        self._streamed: set[str] = set()
+        self._streamed: set[tuple[str, str]] = set()
 
     def project(self, event: Event) -> list[Made]:
         if event.source is None:
             if isinstance(event, (MessageDeltaEvent, ThinkingDeltaEvent)):
-                self._streamed.add(event.message_id)
+                self._streamed.add(_key(event))
             elif isinstance(event, (MessageCompleteEvent, ThinkingCompleteEvent)):
                 return self._complete(event)
         return packets_from_event(event)
 
     def _complete(self, event: MessageCompleteEvent | ThinkingCompleteEvent) -> list[Made]:
-        if event.message_id in self._streamed:
-            self._streamed.discard(event.message_id)
+        if _key(event) in self._streamed:
+            self._streamed.discard(_key(event))
             return []
         if isinstance(event, ThinkingCompleteEvent):
             content = {"type": "text", "text": event.content}
@@ -70,6 +70,13 @@ class Projector:
             return []
         chunks = (_of_update(event, "agent_message_chunk", content=dict(to_block(part))) for part in event.content)
         return [packet for chunk in chunks for packet in chunk]
+
+
+def _key(
+    event: MessageDeltaEvent | MessageCompleteEvent | ThinkingDeltaEvent | ThinkingCompleteEvent,
+) -> tuple[str, str]:
+    """Thoughts and messages may share an id."""
+    return event.type.partition(":")[0], event.message_id
 
 
 def packets_from_event(event: Event) -> list[Made]:

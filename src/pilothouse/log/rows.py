@@ -1,0 +1,181 @@
+"""Entries and rows: how a batch of events is laid out in the tables `batches` and `blobs`, and read back.
+
+One row holds up to ROW_COUNT events, as lines: writing and reading cost a step of SQLite per row, not per event.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from itertools import count, repeat
+from typing import Any
+
+import msgspec
+
+from ..model.events import EVENT_TYPES
+from .entries import Entry, cut
+from .tables import head
+
+ROW_COUNT = 256
+ROW_BYTES = 128 << 10
+"""What a row holds at most; a reader that wants one event of it reads all. A larger event has a row to itself."""
+
+BLOB_BYTES = 256 << 10
+"""An event or source beyond this lies in `blobs`, so that scans of `batches` pass it by."""
+
+_TYPES = {name.encode(): name for name in EVENT_TYPES}
+_START = len(b'{"type":"')
+
+_encode_sources = msgspec.msgpack.Encoder().encode
+_decode_sources = msgspec.msgpack.Decoder(list[bytes | bool | None]).decode
+
+
+def write_rows(db: sqlite3.Connection, session: int, entries: list[Entry]) -> int:
+    """Store entries of one session whose seqs and positions go up by one. Returns about how many bytes that took."""
+    size = 0
+    for row in split(entries):
+        lines = [entry.data if len(entry.data) <= BLOB_BYTES else b"" for entry in row]
+        sources: list[bytes | bool | None] | None = None
+        if any(entry.source is not None for entry in row):
+            sources = [_small(entry.source) for entry in row]
+        last = row[-1]
+        values = (last.position, session, last.seq, len(row), b"\n".join(lines), sources and _encode_sources(sources))
+        db.execute(
+            "INSERT INTO batches (position, session, seq, count, events, sources) VALUES (?, ?, ?, ?, ?, ?)", values
+        )
+        size += _size(last) if len(row) == 1 else len(values[4]) + len(values[5] or b"")
+        if len(row) == 1:  # only an event alone in its row can be that large
+            _write_blobs(db, session, last)
+    return size
+
+
+def is_one_row(entries: list[Entry]) -> bool:
+    return len(entries) <= ROW_COUNT and sum(map(_size, entries)) <= ROW_BYTES
+
+
+def split(entries: list[Entry]) -> Iterator[list[Entry]]:
+    """Cut entries into rows."""
+    if is_one_row(entries):
+        yield entries
+        return
+    start = size = 0
+    for index, entry in enumerate(entries):
+        more = _size(entry)
+        if index > start and (size + more > ROW_BYTES or index - start == ROW_COUNT):
+            yield entries[start:index]
+            start, size = index, 0
+        size += more
+    yield entries[start:]
+
+
+def read_session(
+    db: sqlite3.Connection, session_id: str, after: int, limit: int, max_bytes: int
+) -> tuple[list[Entry], int]:
+    """Entries beyond a seq, and the session's last seq. Raises UnknownSession."""
+    number, last = head(db, session_id)
+    if after >= last or limit <= 0:
+        return [], last
+    sql = "SELECT position, seq, count, events, sources FROM batches WHERE session = ? AND seq > ? ORDER BY seq"
+    entries: list[Entry] = []
+    size = 0
+    for position, seq, amount, events, sources in db.execute(sql, (number, after)):
+        skip = max(0, after - (seq - amount))
+        entries += unpack(db, session_id, seq - amount, position - amount, events, sources, skip)
+        size += entries[-1].size if amount == 1 else len(events) + len(sources or b"")
+        if len(entries) >= limit or size >= max_bytes:
+            break
+    return _within(entries, size, limit, max_bytes), last
+
+
+def read_all(db: sqlite3.Connection, after: int, limit: int, max_bytes: int) -> list[Entry]:
+    """Entries of all sessions beyond a position."""
+    sql = (
+        "SELECT b.position, b.seq, b.count, b.events, b.sources, s.id FROM batches AS b "
+        "JOIN sessions AS s ON s.number = b.session WHERE b.position > ? AND s.deleted IS NULL ORDER BY b.position"
+    )
+    entries: list[Entry] = []
+    size = 0
+    for position, seq, amount, events, sources, session_id in db.execute(sql, (after,)):
+        skip = max(0, after - (position - amount))
+        entries += unpack(db, session_id, seq - amount, position - amount, events, sources, skip)
+        size += entries[-1].size if amount == 1 else len(events) + len(sources or b"")
+        if len(entries) >= limit or size >= max_bytes:
+            break
+    return _within(entries, size, limit, max_bytes)
+
+
+def _within(entries: list[Entry], size: int, limit: int, max_bytes: int) -> list[Entry]:
+    return entries[:limit] if size < max_bytes else cut(entries, limit, max_bytes)
+
+
+def last_position(db: sqlite3.Connection) -> int:
+    """The highest position ever given to a committed event, also when that event is deleted."""
+    sql = (
+        "SELECT max(coalesce((SELECT max(position) FROM batches), 0),"
+        " coalesce((SELECT value FROM counters WHERE name = 'position'), 0))"
+    )
+    return int(db.execute(sql).fetchone()[0])
+
+
+def unpack(
+    db: sqlite3.Connection, session_id: str, seq: int, position: int, events: bytes, sources: bytes | None, skip: int
+) -> list[Entry]:
+    """The entries of a row without the first `skip`; `seq` and `position` are those just before it."""
+    lines = events.split(b"\n")
+    given: Iterable[Any] = repeat(None)
+    if sources is not None:
+        given = _decode_sources(sources)
+    if len(lines) == 1:
+        lines[0] = lines[0] or _blob(db, position + 1, "event")
+        if sources is not None:
+            given = [_blob(db, position + 1, "source") if source is True else source for source in given]
+        types = [type_of(lines[0])]
+    else:
+        types = types_of(events, lines)
+    # a hundred thousand of these make a replay: let C do the loop
+    entries = list(map(Entry, repeat(session_id), count(seq + 1), count(position + 1), types, lines, given))
+    return entries[skip:] if skip else entries
+
+
+def types_of(events: bytes, lines: list[bytes]) -> list[str]:
+    """The types of all events of a row, without reading more of them than their beginning."""
+    try:
+        first = events[: events.index(b'"', _START) + 1]
+        if events.count(b"\n" + first) == len(lines) - 1:  # all alike, as pieces of a message are
+            return [_TYPES[first[_START:-1]]] * len(lines)
+        return [_TYPES[line[_START : line.index(b'"', _START)]] for line in lines]
+    except (KeyError, ValueError):
+        return [type_of(line) for line in lines]
+
+
+def type_of(line: bytes) -> str:
+    """The type of an event from its JSON. What we encode begins with it; a later version may know other types."""
+    fields: Any = msgspec.json.decode(line, type=_Typed)
+    return str(fields.type)
+
+
+class _Typed(msgspec.Struct):
+    type: str
+
+
+def _write_blobs(db: sqlite3.Connection, session: int, entry: Entry) -> None:
+    for part, body in (("event", entry.data), ("source", entry.source)):
+        if body is not None and len(body) > BLOB_BYTES:
+            sql = "INSERT INTO blobs (position, part, session, body) VALUES (?, ?, ?, ?)"
+            db.execute(sql, (entry.position, part, session, body))
+
+
+def _blob(db: sqlite3.Connection, position: int, part: str) -> bytes:
+    row = db.execute("SELECT body FROM blobs WHERE position = ? AND part = ?", (position, part)).fetchone()
+    if row is None:
+        raise sqlite3.DatabaseError(f"the {part} at position {position} is missing from blobs")
+    return bytes(row[0])
+
+
+def _small(source: bytes | None) -> bytes | bool | None:
+    return source if source is None or len(source) <= BLOB_BYTES else True
+
+
+def _size(entry: Entry) -> int:
+    source = entry.source
+    return len(entry.data) + len(source) if source else len(entry.data)

@@ -1,0 +1,190 @@
+"""The writer: one thread owns the only connection that writes. It takes what is queued, commits it together, and
+tells the loop once per commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from .checkpoint import Checkpointer
+from .commit import NOTE_SECONDS, GroupCommit, Job
+from .database import NO_FTS, Synchronous, explain, open_for_writing, prepare, prepare_search
+from .errors import LogClosed, LogError
+from .lock import FileLock
+from .rows import last_position
+
+logger = logging.getLogger(__name__)
+
+GROUP_EVENTS = 20_000
+GROUP_JOBS = 1_000
+"""What one transaction takes at most, so that the first in it does not wait long for the last."""
+
+
+class Opened:
+    """What the loop learns when the file is open."""
+
+    def __init__(self, position: int, notices: list[str], *, indexed: bool) -> None:
+        self.position = position
+        self.notices = notices
+        self.indexed = indexed
+
+
+class Writer:
+    """Hand jobs over by `put`; `committed` is called in the loop with the jobs of each commit, failed ones included."""
+
+    def __init__(
+        self,
+        path: Path,
+        committed: Callable[[Sequence[Job]], None],
+        now: Callable[[], str],
+        *,
+        synchronous: Synchronous,
+        max_bytes: int | None,
+        full_text: bool,
+    ) -> None:
+        self._path = path
+        self._committed = committed
+        self._now = now
+        self._synchronous: Synchronous = synchronous
+        self._max_bytes = max_bytes
+        self._full_text = full_text
+        self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._loop = asyncio.get_running_loop()
+        self._opened: asyncio.Future[Opened] = self._loop.create_future()
+        self._stopped: asyncio.Future[None] = self._loop.create_future()
+        self._thread = threading.Thread(target=self._run, name="pilothouse-log-writer", daemon=True)
+
+    async def start(self) -> Opened:
+        """Raises LogLocked, LogUnusable, LogFull."""
+        self._thread.start()
+        try:
+            return await self._opened
+        except asyncio.CancelledError:
+            self._queue.put(None)  # or the thread would keep the file, and its lock, for nobody
+            raise
+
+    def put(self, job: Job) -> None:
+        """Raises LogClosed when the thread has ended."""
+        if self._stopped.done():
+            raise LogClosed
+        self._queue.put(job)
+
+    @property
+    def queued(self) -> int:
+        return self._queue.qsize()
+
+    async def stop(self) -> None:
+        """Commit what was put before, close the file, let the lock go."""
+        self._queue.put(None)
+        await asyncio.shield(self._stopped)
+
+    # -- in the thread --------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        lock = FileLock(self._path)
+        try:
+            prepare(self._path)
+            notice = lock.acquire()
+            db = open_for_writing(self._path, synchronous=self._synchronous, max_bytes=self._max_bytes)
+        except BaseException as exc:
+            lock.release()
+            self._tell(_fail, self._opened, exc)
+            return
+        try:
+            work = self._begin(db, [notice] if notice else [])
+            if work is not None:
+                checkpoints = Checkpointer(db, self._path)
+                try:
+                    self._work(work, checkpoints)
+                finally:
+                    checkpoints.close()
+                work.settle()
+        finally:
+            _close(db)
+            lock.release()
+            self._abandon()
+
+    def _begin(self, db: sqlite3.Connection, notices: list[str]) -> GroupCommit | None:
+        try:
+            indexed = prepare_search(db, wanted=self._full_text)
+            work = GroupCommit(db, self._path, self._now, indexed=indexed)
+            opened = Opened(last_position(db), notices if indexed else [*notices, NO_FTS], indexed=indexed)
+        except BaseException as exc:
+            self._tell(_fail, self._opened, explain(self._path, exc) if isinstance(exc, sqlite3.Error) else exc)
+            return None
+        self._tell(_finish, self._opened, opened)
+        return work
+
+    def _work(self, work: GroupCommit, checkpoints: Checkpointer) -> None:
+        while True:
+            jobs, more = self._take(work)
+            if jobs:
+                try:
+                    work.commit(jobs)
+                except Exception as exc:  # a defect here must not leave appenders waiting for ever
+                    logger.exception("a commit failed in an unforeseen way")
+                    for job in jobs:
+                        job.error = LogError(f"not written, for a defect in the log: {exc!r}")
+                self._tell(self._committed, jobs)
+            checkpoints.wrote(work.written)
+            if not more:
+                return
+
+    def _take(self, work: GroupCommit) -> tuple[list[Job], bool]:
+        """What is queued, and whether to go on. With nothing queued: purge, wait, and after a while settle."""
+        jobs: list[Job] = []
+        events = 0
+        try:
+            while len(jobs) < GROUP_JOBS and events < GROUP_EVENTS:
+                wait = not jobs and not work.purgeable
+                job = self._queue.get(wait, NOTE_SECONDS if work.unnoted else None)
+                if job is None:
+                    return jobs, False
+                jobs.append(job)
+                events += len(job.entries)
+        except Empty:
+            if not jobs and work.purgeable:
+                work.purge()
+            elif not jobs:
+                work.settle()
+        return jobs, True
+
+    def _abandon(self) -> None:
+        """Nobody waits for a thread that has ended, whatever ended it."""
+        self._tell(_finish, self._stopped, None)
+        jobs: list[Job] = []
+        while not self._queue.empty():
+            job = self._queue.get_nowait()
+            if job is not None:
+                job.error = LogClosed()
+                jobs.append(job)
+        self._tell(self._committed, jobs)
+
+    def _tell(self, callback: Callable[..., None], *args: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(callback, *args)
+        except RuntimeError:
+            logger.debug("the loop is gone; nobody is left to tell")
+
+
+def _finish(future: asyncio.Future[object], result: object) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _fail(future: asyncio.Future[object], error: BaseException) -> None:
+    if not future.done():
+        future.set_exception(error)
+
+
+def _close(db: sqlite3.Connection) -> None:
+    try:
+        db.close()
+    except sqlite3.Error:
+        logger.warning("the log's file could not be closed in order; it is recovered when next opened", exc_info=True)

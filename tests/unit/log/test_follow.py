@@ -1,0 +1,132 @@
+"""The shared window of newest entries, and followers over it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+
+import pytest
+
+from pilothouse.log import Entry, LogClosed, MemoryLog, UnknownSession
+from pilothouse.log.follow import ENTRY_OVERHEAD, TAIL_COUNT, Tail, Tails
+
+
+def entries(first: int, last: int, session_id: str = "s", size: int = 10, shift: int = 0) -> list[Entry]:
+    return [Entry(session_id, seq, seq + shift, "t", b"x" * size) for seq in range(first, last + 1)]
+
+
+def extend(tail: Tail, batch: list[Entry]) -> None:
+    sizes = [len(entry.data) + ENTRY_OVERHEAD for entry in batch]
+    tail.extend(range(batch[0].seq, batch[-1].seq + 1), batch, sizes, contiguous=True)
+
+
+def seqs(batch: list[Entry]) -> list[int]:
+    return [entry.seq for entry in batch]
+
+
+def test_a_window_gives_what_is_beyond_the_cursor_and_nothing_when_it_does_not_reach_back() -> None:
+    tail = Tail()
+    extend(tail, entries(5, 9))
+    assert seqs(tail.after(4, 100, 1 << 20)) == [5, 6, 7, 8, 9]
+    assert seqs(tail.after(7, 1, 1 << 20)) == [8]
+    assert tail.after(9, 100, 1 << 20) == []
+    assert tail.after(3, 100, 1 << 20) == []
+    assert tail.last == 9
+
+
+def test_a_batch_is_cut_at_its_bytes_but_has_one_entry() -> None:
+    tail = Tail()
+    extend(tail, entries(1, 10, size=10_000))
+    assert seqs(tail.after(0, 10, 1)) == [1]
+    assert len(tail.after(0, 10, 35_000)) in (3, 4)
+
+
+def test_a_gap_empties_the_window() -> None:
+    tail = Tail()
+    extend(tail, entries(1, 3))
+    extend(tail, entries(7, 8))
+    assert tail.after(2, 10, 1 << 20) == []
+    assert seqs(tail.after(6, 10, 1 << 20)) == [7, 8]
+
+
+@pytest.mark.parametrize(("size", "step"), [(10, 1), (10, 700), (100_000, 3)])
+def test_a_window_is_bounded_and_stays_exact(size: int, step: int) -> None:
+    tail = Tail()
+    last = 0
+    while last < (TAIL_COUNT * 3 if size == 10 else 200):
+        extend(tail, entries(last + 1, last + step, size=size))
+        last += step
+        assert tail.size <= 2 << 20
+        newest = tail.after(last - 1, 10, 1 << 20)
+        assert seqs(newest) == [last]
+    assert seqs(tail.after(tail.floor, 5000, 1 << 40)) == list(range(tail.floor + 1, last + 1))
+    assert last - tail.floor <= TAIL_COUNT
+
+
+def test_one_entry_of_any_size_is_kept_for_those_who_follow_live() -> None:
+    tail = Tail()
+    extend(tail, entries(1, 1, size=5 << 20))
+    assert seqs(tail.after(0, 10, 1)) == [1]
+    none = Tail(0)
+    extend(none, entries(1, 1))
+    assert none.after(0, 10, 1) == []
+    assert (none.floor, none.last, none.size) == (1, 1, 0)
+
+
+def test_all_tails_together_are_bounded_and_the_quiet_one_goes_first() -> None:
+    tails = Tails(budget=100_000)
+    for name in "abcdef":
+        tails.committed(name, entries(1, 3, name, size=10_000))
+        tails.committed("busy", entries(ord(name), ord(name), "busy", size=100))
+    assert tails.used <= 100_000
+    assert tails.near("a", 0, 10, 1 << 20) == []
+    assert seqs(tails.near("f", 0, 10, 1 << 20)) == [1, 2, 3]
+    assert tails.near("busy", ord("f") - 1, 10, 1 << 20) != []
+
+
+def test_a_tail_that_nobody_needs_is_gone() -> None:
+    tails = Tails()
+    tail = tails.of("s")
+    assert tails.of("s") is tail
+    assert tails.last("s") == -1
+    tail.learn(7)
+    assert tails.last("s") == 7
+    del tail
+    gc.collect()
+    assert tails.last("s") == -1
+
+
+async def test_waiters_that_give_up_leave_nothing_behind() -> None:
+    tail = Tail()
+    waiting = [asyncio.create_task(tail.wait()) for _ in range(5)]
+    await asyncio.sleep(0)
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    assert not tail._waiters
+
+
+async def test_what_ended_stays_ended() -> None:
+    tails = Tails()
+    tail = tails.of("s")
+    tails.forget("s")
+    assert tail.ended is not None
+    assert isinstance(tail.ended(), UnknownSession)
+    tails.close()
+    late = tails.of("t").ended
+    assert late is not None
+    assert isinstance(late(), LogClosed)
+
+
+async def test_live_followers_share_the_bytes_that_were_encoded_once() -> None:
+    from pilothouse.model.events import MessageStartEvent
+
+    async with MemoryLog() as log:
+        await log.sessions.create("s", agent="demo", cwd="/")
+        followers = [log.follow("s") for _ in range(3)]
+        assert [await follower.next(0) for follower in followers] == [[], [], []]
+        await log.append("s", 0, [MessageStartEvent(seq=0, session_id="s", timestamp="t", message_id="m", role="user")])
+        first, second, third = [await anext(follower) for follower in followers]
+        assert first[0].data is second[0].data is third[0].data
+        assert log.statistics()["followers"] == 3
+        assert log.statistics()["tail_bytes"] > 0
