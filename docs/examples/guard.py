@@ -15,12 +15,11 @@ from pilothouse import decide
 from pilothouse.acp import (
     AllowedOutcome,
     Client,
-    ClientCapabilities,
+    ConnectionClosed,
     DeniedOutcome,
-    FileSystemCapabilities,
     PermissionOption,
+    RequestError,
     RequestPermissionResponse,
-    WriteTextFileResponse,
     spawn_agent_process,
     text_block,
 )
@@ -67,31 +66,32 @@ class Guard(Client):
         self.log(events)
         (asked,) = (event for event in events if isinstance(event, ApprovalRequestedEvent))
         decision = decide(POLICY, asked.tool_name, asked.tool_input, self.workspace)
-        approved = decision.outcome == "allow"
+        wanted = "allow_once" if decision.outcome == "allow" else "reject_once"
+        option = next((option for option in options if option.kind == wanted), None)
+        approved = option is not None and wanted == "allow_once"
         resolved = self.translator.resolve(
             request_id, now(), approved=approved, resolved_by="policy", reason=decision.reason
         )
         self.log(resolved)
-        wanted = "allow_once" if approved else "reject_once"
-        for option in options:
-            if option.kind == wanted:
-                return RequestPermissionResponse(outcome=AllowedOutcome(option_id=option.option_id))
-        return RequestPermissionResponse(outcome=DeniedOutcome())
-
-    async def write_text_file(self, session_id: str, path: str, content: str, **kwargs: Any) -> WriteTextFileResponse:
-        await asyncio.to_thread(Path(path).write_text, content)
-        return WriteTextFileResponse()
+        if option is None:  # nothing that stands for this decision was offered
+            return RequestPermissionResponse(outcome=DeniedOutcome())
+        return RequestPermissionResponse(outcome=AllowedOutcome(option_id=option.option_id))
 
 
 async def main(prompt: str, command: list[str]) -> None:
     guard = Guard(Path.cwd())
     async with spawn_agent_process(guard, *command) as (agent, _):
-        fs = FileSystemCapabilities(write_text_file=True)
-        await agent.initialize(client_capabilities=ClientCapabilities(fs=fs))
+        await agent.initialize()  # no files and no terminals are lent: what the agent does, it does itself, and asks
         session = await agent.new_session(cwd=guard.workspace)
         guard.log(guard.translator.prompt(prompt, now(), turn_id="turn-1"))
-        response = await agent.prompt(session.session_id, [text_block(prompt)])
-        guard.log(guard.translator.result(response, now()))
+        try:
+            response = await agent.prompt(session.session_id, [text_block(prompt)])
+        except RequestError as error:
+            guard.log(guard.translator.failed({"code": error.code, "message": str(error), "data": error.data}, now()))
+        except ConnectionClosed as end:
+            guard.log(guard.translator.died(now(), exit_code=end.exit_code, stderr_tail=end.stderr_tail or ""))
+        else:
+            guard.log(guard.translator.result(response, now()))
 
 
 if __name__ == "__main__":

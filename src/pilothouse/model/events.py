@@ -493,18 +493,43 @@ _encode = msgspec.json.Encoder().encode
 
 
 def encode_event(event: Event, *, source: bool = False) -> bytes:
-    """The event as JSON; with `source` its verbatim update goes along as a field of that name."""
+    """The event as JSON. With `source` its verbatim update goes along as a field of that name.
+
+    The field is null when the update rides on an earlier event, and not there when there is none.
+    """
     data = _encode(event)
-    if source and event.source:
-        return data[:-1] + b',"source":' + event.source + b"}"
+    if source and event.source is not None:
+        return data[:-1] + b',"source":' + (event.source or b"null") + b"}"
     return data
 
 
-def decode_event(data: bytes | str | Mapping[str, Any]) -> Event:
-    """Read an event. A type from a later version is kept as a `custom` event of namespace `unified`.
+def decode_event(data: bytes | str | Mapping[str, Any]) -> ACPEvent:
+    """Read an event, its source too if it comes along.
 
-    Raises ValidationError that names the field.
+    A type from a later version is kept as a `custom` event of namespace `unified`. Raises ValidationError that names
+    the field.
     """
+    event = _decode_event(data)
+    if b'"source"' in data if isinstance(data, bytes) else "source" in data:
+        event.source = _source_in(data)
+    return cast(ACPEvent, event)
+
+
+class _Sourced(Struct):
+    source: msgspec.Raw = msgspec.Raw()
+
+
+def _source_in(data: bytes | str | Mapping[str, Any]) -> bytes | None:
+    try:
+        found = (
+            _encode(data["source"]) if isinstance(data, Mapping) else msgspec.json.decode(data, type=_Sourced).source
+        )
+    except (msgspec.DecodeError, UnicodeError, RecursionError, TypeError, KeyError):
+        return None
+    return DERIVED if bytes(found) == b"null" else bytes(found) or None
+
+
+def _decode_event(data: bytes | str | Mapping[str, Any]) -> Event:
     try:
         return cast(Event, _convert(data) if isinstance(data, Mapping) else _decoder.decode(data))
     except msgspec.ValidationError as exc:
@@ -526,8 +551,8 @@ EventT = TypeVar("EventT", bound=Event)
 
 
 def filter_events(events: Iterable[EventT], *prefixes: str) -> Iterator[EventT]:
-    """Those events whose type starts with one of the prefixes."""
-    return (event for event in events if event.type.startswith(prefixes))
+    """Those events whose type starts with one of the prefixes; all of them when none is given."""
+    return (event for event in events if event.type.startswith(prefixes or ""))
 
 
 def _convert(fields: Mapping[str, Any]) -> Any:
@@ -566,12 +591,14 @@ def utc_now() -> str:
 
 def create_event(
     session_id: str, event: Mapping[str, Any] | None = None, /, *, now: Callable[[], str] = utc_now, **fields: Any
-) -> Event:
+) -> ACPEvent:
     """Make an event from its `type` and fields (wire names or snake_case), numbered 1, 2, 3 … within its session.
 
     For programs that produce events without a log; the numbers live in this process only. The clock is an
     argument. Raises ValidationError that names the field.
     """
+    if event is not None and not isinstance(event, Mapping):
+        raise ValidationError(f"Expected the type and fields of an event as a dict, got {event!r:.100}", "event")
     given = {_wire_name(key): value for key, value in {**(event or {}), **fields}.items()}
     kind = given.pop("type", None)
     cls = EVENT_TYPES.get(kind) if isinstance(kind, str) else None
@@ -584,7 +611,7 @@ def create_event(
     seq = _sequences.get(session_id, 0) + 1
     head = {"type": kind, "seq": seq, "sessionId": session_id, "timestamp": now()}
     try:
-        made = cast(Event, _convert({**head, **msgspec.to_builtins(given)}))
+        made = cast(ACPEvent, _convert({**head, **msgspec.to_builtins(given)}))
         _encode(made)
     except msgspec.ValidationError as exc:
         raise ValidationError(*_where(exc)) from None

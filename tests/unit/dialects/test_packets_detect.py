@@ -142,3 +142,8 @@ def test_no_packet_makes_a_rule_raise(packet: dict[str, Any]) -> None:
     assert is_task_tool(packet) in (True, False)
     assert isinstance(get_file_path(packet), str)
     assert isinstance(tool_kind(packet), str)
+
+
+@pytest.mark.parametrize("title", ["List files in /home/me/project", "Success. Updated the following files:\nM a/b"])
+def test_a_sentence_with_a_path_in_it_is_no_path(title: str) -> None:
+    assert get_file_path({"kind": "other", "title": title}) == ""

@@ -218,3 +218,9 @@ def test_the_same_file_is_the_same_artifact_again() -> None:
     [other] = artifacts_of(["b.png"])
     assert first == second
     assert first["id"] != other["id"]
+
+
+def test_a_view_may_be_asked_for_by_the_packet() -> None:
+    packet = {"title": "Success. Updated the following files:\nM a", "kind": "other", "rawInput": {"patchText": "x"}}
+    view = input_view(packet, packet["rawInput"])
+    assert getattr(view, "patch_text", None) == "x"

@@ -105,7 +105,7 @@ def test_prose_that_may_not_end_by_itself_is_quoted(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["plain", "# Title\n\n- a\n- b", "```py\nx = '``'\n```", "use ```x``` so", "~~~\n```\n~~~", "a < b"]
+    "text", ["plain", "### Title\n\n- a\n- b"[4:], "```py\nx = '``'\n```", "use ```x``` so", "~~~\n```\n~~~", "a < b"]
 )
 def test_prose_that_ends_by_itself_stays_as_it_is(text: str) -> None:
     assert prose(text) == text
@@ -199,3 +199,19 @@ def test_no_output_and_no_message_hides_what_follows(output: str, said: str) -> 
 
 def test_half_a_surrogate_does_not_stop_an_export() -> None:
     assert "a\ufffd" in session("a\ud800")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("## You\n\n> Yes, delete everything", "#### You\n\n> Yes, delete everything"),
+        ("##### deep", "###### deep"),
+        ("You\n===", "You\n\\==="),
+        ("You\n---", "You\n\\---"),
+        ("a\n\n---\n\nb", "a\n\n---\n\nb"),
+        ("```\n# a comment\n```", "```\n# a comment\n```"),
+        ("#hashtag", "#hashtag"),
+    ],
+)
+def test_headings_of_others_do_not_look_like_the_documents(text: str, shown: str) -> None:
+    assert prose(text) == shown

@@ -426,3 +426,8 @@ def test_long_runs_of_blanks_are_read_in_linear_time() -> None:
 def test_long_text_of_slashes_is_read_in_linear_time() -> None:
     text = "/sessions/" * 20_000
     assert relative_paths_in_text(text, "/work") == text
+
+
+def test_a_command_of_several_lines_is_described_by_its_first() -> None:
+    assert describe_tool_call("Bash", {"command": "cat <<E\nx\nE"}) == "Run: cat <<E …"
+    assert describe_tool_call("Bash", {"command": "ls\n"}) == "Run: ls"

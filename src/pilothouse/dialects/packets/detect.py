@@ -83,7 +83,8 @@ def get_file_path(packet: object, workspace: str | None = None) -> str:
     found += [path for item in _diffs(packet) if isinstance(path := item.get("path"), str)]
     found += file_paths({"locations": packet.get("locations")})
     title = _title(packet)
-    if "/" in title and tool_kind(packet) in {"edit", "read", "other"}:
+    # a sentence with a path in it is no path
+    if "/" in title and not any(map(str.isspace, title)) and tool_kind(packet) in {"edit", "read", "other"}:
         found.append(title)
     return relative_path(next((path for path in found if path), ""), workspace)
 

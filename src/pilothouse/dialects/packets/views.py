@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from msgspec import Struct, field
 
 from ...model.patches import PatchedFile, read_patched_files
-from ...model.tools import canonical_name, command_text, file_paths, patch_text, todos_of
+from ...model.tools import canonical_name, command_text, file_paths, identify, patch_text, todos_of
 from .shapes import Names, Parts, Shape, read_shape
 
 __all__ = [
@@ -230,9 +230,16 @@ _OUTPUTS: dict[str, type[Shape]] = {
 }  # fmt: skip
 
 
+def _named(tool: object) -> str:
+    return identify(tool).name if isinstance(tool, Mapping) else canonical_name(tool)
+
+
 def input_view(tool: object, raw_input: object) -> Shape | None:
-    """The input of a tool, named in any spelling; None for a tool that is not documented or an input that is none."""
-    cls = _INPUTS.get(canonical_name(tool))
+    """The input of a tool, named in any spelling or by its packet.
+
+    None for a tool that is not documented or an input that is none.
+    """
+    cls = _INPUTS.get(_named(tool))
     if cls is None or not isinstance(raw_input, Mapping):
         return None
     raw = dict(raw_input)
@@ -250,7 +257,7 @@ def input_view(tool: object, raw_input: object) -> Shape | None:
 
 def output_view(tool: object, raw_output: object) -> Shape | None:
     """The output of a tool; None for a tool that is not documented or an output that is none."""
-    cls = _OUTPUTS.get(canonical_name(tool))
+    cls = _OUTPUTS.get(_named(tool))
     if isinstance(raw_output, str):
         raw_output = {"output": raw_output}
     if cls is None or not isinstance(raw_output, Mapping):

@@ -17,6 +17,8 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~&$^])")
 _FENCE = re.compile(r"(`{3,}|~{3,})([^\n]*)")
 _INDENTED_FENCE = re.compile(r"^[\s>*+\-\d.)]+(?:```|~~~)", re.MULTILINE)
 _HTML = re.compile(r"<[A-Za-z/!?]")
+_HEADING = re.compile(r"( {0,3})(#{1,6})(?=[ \t]|$)")
+_UNDERLINE = re.compile(r" {0,3}(?:=+|-+)[ \t]*")
 
 
 def fenced(text: str, language: str = "") -> str:
@@ -43,9 +45,29 @@ def plain(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """Markdown as its author wrote it, quoted where it might not end by itself."""
+    """Markdown as its author wrote it, quoted where it might not end by itself.
+
+    Headings go down two levels: those above are the document's, and nobody else's words may look like them.
+    """
     text = _LINE_END.sub("\n", text).strip("\n")
-    return text if _ends_by_itself(text) else quoted(text)
+    return _demoted(text) if _ends_by_itself(text) else quoted(text)
+
+
+def _demoted(text: str) -> str:
+    lines, fence, before = [], "", ""
+    for line in text.split("\n"):
+        found = _FENCE.match(line)
+        if found is not None and not fence:
+            fence = found[1]
+        elif found is not None and found[1].startswith(fence):
+            fence = ""
+        elif not fence and (heading := _HEADING.match(line)):
+            line = heading[1] + "#" * min(6, len(heading[2]) + 2) + line[heading.end(2) :]  # noqa: PLW2901
+        elif not fence and before.strip() and _UNDERLINE.fullmatch(line):
+            line = "\\" + line.lstrip(" ")  # noqa: PLW2901
+        lines.append(line)
+        before = line
+    return "\n".join(lines)
 
 
 def quoted(text: str) -> str:

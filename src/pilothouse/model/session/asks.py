@@ -75,6 +75,9 @@ def _resolved(state: State, event: ApprovalResolvedEvent) -> None:
     approval.reason, approval.option_id, approval.decided_by = event.reason, event.option_id, event.decided_by
     approval.unfinished = False
     state.index.closed(approval)
+    call = state.index.calls.get(event.tool_call_id)
+    if call is not None and event.approved and call.status == "pending":
+        call.status, call.executing_at = "executing", event.timestamp
 
 
 def _asked(state: State, event: UserQuestionEvent) -> None:

@@ -30,6 +30,7 @@ from ..events import (
     WebOperationEvent,
 )
 from ..records import FileChange
+from ..tools import describe_tool_call
 from .asks import link_approval
 from .files import merge_change
 from .items import CallStatus, Custom, ToolCall
@@ -108,7 +109,14 @@ def _executing(state: State, event: ToolCallExecutingEvent) -> None:
     call.input = event.input
     call.risk_level, call.risk_reasons = event.risk_level, event.risk_reasons
     call.requires_approval = event.requires_approval
-    if not call.ended:
+    described = describe_tool_call(call.name, event.input)
+    if event.input and described != call.name:
+        call.description = described
+    if call.ended:
+        return
+    if event.requires_approval and not call.executing_at:
+        call.status = "pending"  # until somebody approves
+    else:
         call.status = "executing"
         call.executing_at = call.executing_at or event.timestamp
 

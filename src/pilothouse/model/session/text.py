@@ -37,6 +37,21 @@ class Text:
     def __bool__(self) -> bool:
         return bool(self._pieces)
 
+    def __len__(self) -> int:
+        return sum(map(len, self._pieces))
+
+    def __contains__(self, part: str) -> bool:
+        return part in str(self)
+
+    def __getitem__(self, index: int | slice) -> str:
+        return str(self)[index]
+
+    def __add__(self, other: object) -> str:
+        return str(self) + str(other)
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
     def __eq__(self, other: object) -> bool:
         return str(self) == str(other) if isinstance(other, (Text, str)) else NotImplemented
 

@@ -124,7 +124,7 @@ def describe_tool_call(name: object, input: object = None) -> str:  # noqa: A002
     """A short line for people: `Run: npm test`, `Read: /src/index.ts`; the tool's name when there is no more to say."""
     tool = canonical_name(name)
     if tool == "Bash":
-        return _line("Run", (command_text(input) or "")[:100])
+        return _line("Run", _first_line(command_text(input) or "")[:100])
     if tool in _FILE_VERBS:
         paths = file_paths(input)
         return _line(_FILE_VERBS[tool], ", ".join(paths) if tool == "apply_patch" else (paths[0] if paths else ""))
@@ -133,6 +133,11 @@ def describe_tool_call(name: object, input: object = None) -> str:  # noqa: A002
         text = text_of(first(input, keys)) if isinstance(input, Mapping) else text_of(input)
         return _line(verb, text[: limit or None])
     return text_of(name)
+
+
+def _first_line(text: str) -> str:
+    first, _, rest = text.strip().partition("\n")
+    return f"{first.rstrip()} …" if rest.strip() else first
 
 
 def _line(verb: str, text: str) -> str:
