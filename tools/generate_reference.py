@@ -338,12 +338,22 @@ def packet_said(cls: Any, update: str | None) -> str:
 
 def shape_table(cls: Any, names: Names) -> list[str]:
     annotations = annotations_of(cls)
-    rows = [
-        (f"`{item.encode_name}`", *kind_of(item, names.of(annotations[item.name]), issubclass(cls, shapes.Packet)))
-        for item in msgspec.structs.fields(cls)
-        if item.name != "extra"
-    ]
+    sent = sent_empty(cls)
+    rows = []
+    for item in msgspec.structs.fields(cls):
+        if item.name != "extra":
+            words, missing = kind_of(item, names.of(annotations[item.name]), issubclass(cls, shapes.Packet))
+            if missing != "always there" and item.encode_name in sent:
+                missing = f"`{json.dumps(sent[item.encode_name])}`"
+            rows.append((f"`{item.encode_name}`", words, missing))
     return table(("field", "type", "when nothing is known"), rows)
+
+
+def sent_empty(cls: Any) -> dict[str, Any]:
+    """What is really sent for an update that says nothing."""
+    update = next((name for name, packet in detect.TYPE_OF_UPDATE.items() if packet == getattr(cls, "TYPE", "")), None)
+    made = packets.packet_from_update({"sessionUpdate": update}, "") if update else None
+    return made or {}
 
 
 def kind_of(item: msgspec.structs.FieldInfo, words: str, of_packet: bool) -> tuple[str, str]:
