@@ -179,16 +179,13 @@ def test_an_edit_that_failed_changed_nothing(script: Script) -> None:
     assert entry.error.message == "no"
 
 
-def test_several_edits_and_a_patch_give_one_diff_each(script: Script) -> None:
+def test_edits_of_one_file_are_one_diff_and_a_patch_has_one_for_each_file(script: Script) -> None:
     edits = [{"old_string": "a", "new_string": "b"}, {"old_string": "c", "new_string": ""}, "junk"]
     script.run("MultiEdit", {"file_path": "/a", "edits": edits}, tool_call_id="1", category="file_edit")
     patch = "*** Begin Patch\n*** Add File: n\n+x\n+y\n*** Update File: o\n@@ def f\n a\n-b\n*** End Patch"
     script.run("apply_patch", {"patchText": patch}, tool_call_id="2", category="file_edit")
     edited, patched = script.entries()
-    assert [(d.lines_added, d.lines_removed, d.change_type) for d in edited.diffs] == [
-        (1, 1, "modified"),
-        (0, 1, "modified"),
-    ]
+    assert [(d.lines_added, d.lines_removed, d.change_type) for d in edited.diffs] == [(1, 2, "modified")]
     assert [(d.path, d.lines_added, d.lines_removed, d.change_type) for d in patched.diffs] == [
         ("n", 2, 0, "created"),
         ("o", 0, 1, "modified"),

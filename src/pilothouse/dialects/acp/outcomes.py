@@ -6,19 +6,16 @@ Nothing is guessed. A fact that no agent told is left out: no exit code, no stru
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from ...acp import schema
-from ...model import patches
-from ...model.diffs import change_type, unified_diff
+from ...model.changes import content_of, diff_change, edit_changes, merged, patch_changes, report_changes
 from ...model.records import (
     BranchCreated,
     BranchSwitched,
-    ChangeType,
     CommandOutput,
     CommitMade,
     FileChange,
@@ -50,9 +47,6 @@ SUMMARY = 500
 _HIT = re.compile(r"(?P<file>[^\s:][^:\n]*):(?P<line>\d+)[:|-]\s?(?P<content>.*)")
 _NOTHING = re.compile(r"no (files|matches|results)( were)? found", re.IGNORECASE)
 _OUTPUT_KEYS = ("output", "aggregated_output", "formatted_output", "stdout", "text", "content", "result", "message")
-_PATCHED: Mapping[str, ChangeType] = {
-    "add": "created", "update": "modified", "delete": "deleted", "move": "modified",
-}  # fmt: skip
 _EXIT_KEYS = ("exit", "exit_code", "exitCode", "returncode")
 
 
@@ -96,45 +90,29 @@ def exit_code(raw_output: Any, meta: Any = None) -> int | None:
 # -- files --------------------------------------------------------------------------------------------------------
 
 
+_CREATED = re.compile(r"\b(?:created|new file)\b", re.IGNORECASE)
+
+
 def file_changes(call: Call, output: str, workspace: str | None) -> list[FileChange]:
     """The files a finished call changed: by its diffs, by its patch, or by what it was told to write."""
     raw_input, raw_output = call.raw_input, call.raw_output
-    show = partial(_from_diff, workspace=workspace)
     diffs = [item for item in call.content if isinstance(item, schema.FileEditToolCallContent)]
     if diffs and call.kind == "delete":
-        return _merged(show(item.path, item.old_text or item.new_text, None) for item in diffs)
+        return merged(diff_change(item.path, item.old_text or item.new_text, None, workspace) for item in diffs)
     if diffs:
-        return _merged(show(item.path, item.old_text, item.new_text) for item in diffs)
+        return merged(diff_change(item.path, item.old_text, item.new_text, workspace) for item in diffs)
     metadata = raw_output.get("metadata") if isinstance(raw_output, Mapping) else None
-    reported = patches.read_patched_files(metadata)
+    reported = report_changes(metadata)
     if reported:
-        return [change for item in reported for change in _from_report(item)]
+        return reported
     text = patch_text(raw_input)
     if text is not None:
-        return [change for item in patches.parse_patch(text).files for change in _from_patch(item)]
-    paths = file_paths(raw_input)
+        return patch_changes(text)
     if call.kind == "delete":
-        return [FileChange(path=path, change_type="deleted") for path in paths]
+        return [FileChange(path=path, change_type="deleted") for path in file_paths(raw_input)]
     if call.kind == "move" and isinstance(raw_input, Mapping):
         return _moved(raw_input)
-    if call.kind == "edit" and paths and isinstance(raw_input, Mapping):
-        return _from_input(paths[0], raw_input, metadata, output, show)
-    return []
-
-
-def _from_diff(path: str, old: str | None, new: str | None, *, workspace: str | None) -> FileChange:
-    kind = change_type(old, new)
-    if old and new and not old.endswith("\n") and not new.endswith("\n"):
-        # most agents send the lines that change and not the whole file: their ends are not the file's
-        old, new = old + "\n", new + "\n"
-    diff = unified_diff(old, new, _inside(path, workspace))
-    return FileChange(path=path, change_type=kind, diff=diff.text, lines_added=diff.added, lines_removed=diff.removed)
-
-
-def _inside(path: str, workspace: str | None) -> str:
-    """A path as a diff names it: relative to the workspace, so that it can be applied there."""
-    root = (workspace or "").rstrip("/") + "/"
-    return path[len(root) :] if workspace and path.startswith(root) else path
+    return _written(raw_input, metadata, output, workspace) if call.kind == "edit" else []
 
 
 def _moved(raw: Mapping[str, Any]) -> list[FileChange]:
@@ -145,71 +123,17 @@ def _moved(raw: Mapping[str, Any]) -> list[FileChange]:
     return []
 
 
-def _merged(changes: Iterable[FileChange]) -> list[FileChange]:
-    """Several edits of one file in one call are one change of it."""
-    found: dict[str, FileChange] = {}
-    for change in changes:
-        first = found.setdefault(change.path, change)
-        if first is not change:
-            first.diff = (first.diff or "") + (change.diff or "")
-            first.lines_added = (first.lines_added or 0) + (change.lines_added or 0)
-            first.lines_removed = (first.lines_removed or 0) + (change.lines_removed or 0)
-    return list(found.values())
-
-
-def _from_report(item: patches.PatchedFile) -> Iterator[FileChange]:
-    path = item.file_path or item.relative_path
-    yield FileChange(
-        path=item.move_path or path,
-        change_type=_PATCHED[item.type],
-        diff=item.diff or unified_diff(item.before, item.after, item.relative_path or path).text or None,
-        lines_added=item.additions,
-        lines_removed=item.deletions,
-    )
-    if item.move_path:
-        yield FileChange(path=path, change_type="deleted")
-
-
-def _from_patch(item: patches.FilePatch) -> Iterator[FileChange]:
-    """What a patch says it does; the file around its hunks is not known."""
-    hunks = ("".join(f"{sign}{text}\n" for sign, text in hunk.lines) for hunk in item.hunks)
-    yield FileChange(
-        path=item.move_to or item.path,
-        change_type=_PATCHED[item.kind],
-        diff="".join(f"@@\n{hunk}" for hunk in hunks) or None,
-        lines_added=item.additions,
-        lines_removed=item.deletions,
-    )
-    if item.move_to:
-        yield FileChange(path=item.path, change_type="deleted")
-
-
-_PAIRS = (("old_string", "new_string"), ("oldString", "newString"), ("before", "after"), ("old_str", "new_str"))
-_CREATED = re.compile(r"\b(?:created|new file)\b", re.IGNORECASE)
-
-
-def _from_input(
-    path: str, raw: Mapping[str, Any], metadata: Any, output: str, show: Callable[..., FileChange]
-) -> list[FileChange]:
-    """A write or an edit whose agent sent no diff; a snippet is diffed as a snippet."""
-    edits = raw.get("edits")
-    pairs = [_pair(item) for item in (edits if isinstance(edits, list) else [raw])]
-    found = [pair for pair in pairs if pair is not None]
-    if found:
-        return _merged(show(path, old or None, new) for old, new in found)
-    new = raw.get("content")
+def _written(raw: Any, metadata: Any, output: str, workspace: str | None) -> list[FileChange]:
+    """A write or an edit whose agent sent no diff."""
+    paths = file_paths(raw)
+    edits = edit_changes(raw, workspace)
+    if edits or not paths:
+        return edits
+    new = content_of(raw)
     existed = metadata.get("exists") if isinstance(metadata, Mapping) else None
-    if isinstance(new, str) and (existed is False or (existed is None and _CREATED.search(output[:200]))):
-        return [show(path, None, new)]
-    return [FileChange(path=path, change_type="modified")]
-
-
-def _pair(item: Any) -> tuple[str, str] | None:
-    for old_key, new_key in _PAIRS:
-        old, new = (item.get(old_key), item.get(new_key)) if isinstance(item, Mapping) else (None, None)
-        if isinstance(old, str) and isinstance(new, str):
-            return old, new
-    return None
+    if new is not None and (existed is False or (existed is None and _CREATED.search(output[:200]))):
+        return [diff_change(paths[0], None, new, workspace)]
+    return [FileChange(path=paths[0], change_type="modified")]
 
 
 # -- structured output --------------------------------------------------------------------------------------------
