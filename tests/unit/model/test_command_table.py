@@ -43,6 +43,11 @@ WRAPPED = """
     npm test|timeout *|time *|nohup *|sh -c *|env CI=1 npm test|CI=1 npm test|find * -name * -exec grep -n * {} +
     grep *|ls|xargs wc -l|uv run pytest *
 """
+WIDER = """
+    ok|ok *|echo *|cat *|rg *|grep *|find *|ls|python *|python -m py_compile *|node *|npm *|npm install *|pip *|uv *
+    uv run *|yarn *|pnpm *|npx tsc *|npx eslint *|git *|gh *|kubectl *|terraform *|docker *|go *|pytest *|awk *|vim *
+    irb|curl *|psql *|sqlite3 *|./build.sh *|bash scripts/*|popd
+"""
 
 
 def patterns(text: str) -> list[str]:
@@ -55,6 +60,7 @@ POLICIES: dict[str, dict[str, Any]] = {
     "daily": {"autoApprove": {"commands": patterns(DAILY), "writes": ["src/**", "docs/*.md"]}},
     "wide": {"autoApprove": {"commands": patterns(WIDE)}},
     "wrapped": {"autoApprove": {"commands": patterns(WRAPPED)}},
+    "wider": {"autoApprove": {"commands": patterns(WIDER)}},
     "all": {"autoApprove": {"commands": True}},
     "denying": {
         "autoApprove": {"commands": True, "writes": True},

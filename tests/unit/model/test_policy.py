@@ -290,6 +290,75 @@ def test_what_is_outside_must_be_named_up_to_a_directory_and_a_credential_by_its
 
 
 @pytest.mark.parametrize(
+    ("name", "input"),
+    [
+        ("Bash", {"command": "npm test", "Command": "rm x"}),
+        ("Bash", {"command": "npm test", "COMMAND": "rm x"}),
+        ("Bash", {"command": "npm test", "commands": ["rm x"]}),
+        ("Bash", {"command": "npm test", "pre_command": "rm x"}),
+        ("Bash", {"command": "npm test", "setupScript": "rm x"}),
+        ("Bash", {"command": "npm test", "code": "rm x"}),
+        ("Bash", {"command": "npm test", "args": "; rm x"}),
+        ("Bash", {"command": "npm test", "arguments": {"a": "rm x"}}),
+        ("Bash", {"command": "npm test", "cwd": "node_modules/evil"}),
+        ("Bash", {"command": "npm test", "cwd": ".cache/evil"}),
+        ("Bash", {"command": ["bash", "-lc", "npm test; rm x"]}),
+        ("Read", {"file_path": "src/a.ts", "content": "x"}),
+        ("Read", {"file_path": "src/a.ts", "old_string": "a", "new_string": "b"}),
+        ("Read", {"file_path": "src/a.ts", "output_path": "src/b.ts"}),
+        ("Read", {"file_path": "src/a.ts", "save_to": "/etc/x"}),
+        ("apply_patch", {"input": "*** Begin Patch\n*** Delete File: src/b.ts\n*** End Patch"}),
+        ("MultiEdit", {"edits": [{"file_path": "src/a.ts"}, {"file_path": "b.ts"}]}),
+        ("Write", {"file_path": ["src/a.ts", "/etc/b"]}),
+        ("Write", {"file_path": "src/.env"}),
+        ("Grep", {"pattern": "x", "glob": "{.env,x}"}),
+        ("Glob", {"pattern": "{/etc,x}/*"}),
+        ("Glob", {"pattern": "{../..,x}/*"}),
+        ("Glob", {"pattern": "{a,b}" * 9}),
+    ],
+)
+def test_an_input_with_more_than_it_should_have_is_asked_about(name: str, input: dict[str, Any]) -> None:
+    assert outcome(EXAMPLE, name, input) == "ask"
+
+
+def test_a_redirection_after_a_change_of_directory_must_be_covered_from_there() -> None:
+    policy = allowing(commands=["cd *", "echo *"], writes=["src/**", "docs/*.md"])
+    assert run(policy, "cd docs && echo x > src/a") == "ask"
+    assert run(policy, "cd src && echo x > docs/a.md") == "allow"
+    everything = allowing(commands=["cd *", "echo *"], writes=True)
+    assert run(everything, "cd src && echo x > a.ts") == "allow"
+    assert run(everything, "cd src && cd x && echo x > a.ts") == "ask"
+    assert run(everything, "cd .git && echo x > config") == "ask"
+    assert run(everything, "cd .github && echo x > workflows/a.yml") == "ask"
+    assert run(everything, "echo x > .github/workflows/a.yml") == "ask"
+    assert run(everything, "echo x > .env~") == "ask"
+
+
+def test_what_does_nothing_needs_no_rule_of_its_own() -> None:
+    for command in ("npm test || true", "npm test; exit 1", "cd src && npm test", "true", ": && npm test"):
+        assert run(EXAMPLE, command) == "allow", command
+    for command in (
+        "true() { rm x; }; true; npm test",
+        "cd() { npm test; }; cd src",
+        "true > x",
+        "true $(rm x)",
+        "A=1 true",
+        "cd .. && npm test",
+        "cd node_modules/x && npm test",
+        "cd .git && npm test",
+        "exit $x",
+        "sudo true",
+    ):
+        assert run(EXAMPLE, command) == "ask", command
+    assert run({}, "true") == "ask"
+
+
+def test_the_value_of_a_long_option_is_read_as_a_whole() -> None:
+    reason = decide(allowing(commands=["sort *"]), "Bash", {"command": "sort --output=src/x y"}, WORKSPACE).reason
+    assert reason.endswith("because no wildcard stands for `--output=`.")
+
+
+@pytest.mark.parametrize(
     ("pattern", "path", "expected"),
     [
         ("src/*.ts", "src/a.ts", "allow"),

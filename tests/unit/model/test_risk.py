@@ -542,3 +542,22 @@ def test_a_command_inside_a_construct_keeps_its_risk(command: str, construct: st
 )
 def test_inside_means_below_by_whole_segments(path: str, workspace: str, inside: bool) -> None:
     assert locate(path, workspace).inside is inside
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        ("tar cf a -I 'sh -c id' b", "`id` is run by way of tar -I"),
+        ("zip a b -TT ./x", "`./x` is run by way of zip -TT"),
+        ("man -P ./x ls", "`./x` is run by way of man -P"),
+        ("go test -exec ./x ./...", "`./x` is run by way of go -exec"),
+        ("make SHELL=./x", "`./x` is run by way of make SHELL"),
+        ("git difftool -x ./x", "`./x` is run by way of git difftool -x"),
+        ("rsync -e ./x a b", "`./x` is run by way of rsync -e"),
+        ("ssh -o ProxyCommand=./x h", "`./x` is run by way of ssh -o ProxyCommand"),
+    ],
+)
+def test_a_hidden_command_is_named(command: str, sentence: str) -> None:
+    found = {str(reason): reason for reason in assess_risk("Bash", {"command": command}, "/work/app").reasons}
+    assert found[sentence].code == "hidden-command"
+    assert found[sentence].level == "high"

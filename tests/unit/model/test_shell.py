@@ -489,3 +489,131 @@ def test_texts_may_be_parsed_in_many_threads() -> None:
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(parse, texts))
     assert found == [parse(text) for text in texts]
+
+
+# What is not where it seems -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(( 'a[$(rm x)]' ))",
+        "(('`rm x`'))",
+        "for (( i='a[$(rm x)]'; i<1; i++ )); do ls; done",
+        "[[ 'a[$(rm x)]' -eq 0 ]]",
+        "[ -v 'a[$(rm x)]' ]",
+        "test -v 'a[$(rm x)]'",
+        "let 'a[$(rm x)]'",
+        "printf -v 'a[$(rm x)]' y",
+        "read 'a[$(rm x)]'",
+        "declare -i x='a[$(rm x)]'",
+        "declare 'a[$(rm x)]=1'",
+        "compgen -W '$(rm x)'",
+        'echo `echo "\\$(rm x)"`',
+        "((PATH=1))",
+        "echo $((PATH = 1))",
+        "((PATH++))",
+    ],
+)
+def test_text_that_bash_expands_once_more_is_not_trusted(text: str) -> None:
+    assert not parse(text).trusted, text
+
+
+@pytest.mark.parametrize(
+    "text", ["printf '%s' '$(x)'", "echo 'a[$(x)]'", "[[ $a == '$(x)' ]]", "((i == 1))", "((i++))", "echo `ls '*.py'`"]
+)
+def test_text_that_bash_leaves_alone_stays_trusted(text: str) -> None:
+    assert parse(text).trusted, text
+
+
+@pytest.mark.parametrize(
+    ("text", "wrapper"),
+    [
+        ("tar cf a -I 'rm x' b", "tar -I"),
+        ("tar cfI a 'rm x' b", "tar -I"),
+        ("tar cf a --use-comp='rm x' b", "tar --use-compress-program"),
+        ("tar cf a --checkpoint-action exec='rm x' b", "tar --checkpoint-action"),
+        ("zip a b -TT 'rm x'", "zip -TT"),
+        ("man -P'rm x' ls", "man -P"),
+        ("go test --exec='rm x' ./...", "go -exec"),
+        ("make SHELL='rm x'", "make SHELL"),
+        ("git difftool -y -x 'rm x'", "git difftool -x"),
+        ("git -C src rebase --exec='rm x' main", ""),
+        ("rsync -ae 'rm x' a b", "rsync -e"),
+        ("scp -o 'ProxyCommand rm x' a h:b", "scp -o ProxyCommand"),
+        ("ssh -oProxyCommand='rm x' h", "ssh -o ProxyCommand"),
+        ("psql -P pager='rm x'", "psql -P"),
+        ("mapfile -C 'rm x' < f", "mapfile -C"),
+        ("cmake -E rm x", "cmake -E"),
+    ],
+)
+def test_a_command_in_an_option_is_found_with_the_option_that_runs_it(text: str, wrapper: str) -> None:
+    found = [command for command in parse(text).commands if command.name == "rm"]
+    if wrapper:
+        assert [command.wrappers for command in found] == [(wrapper,)]
+    else:
+        assert found
+
+
+@pytest.mark.parametrize(
+    "text", ["tar -I zstd -cf a b", "rsync -e 'ssh -p 22' a b", "make CC=clang", "tar cf a --checkpoint-action=dot b"]
+)
+def test_a_usual_helper_in_an_option_is_no_hidden_command(text: str) -> None:
+    assert len(parse(text).commands) == 1
+
+
+def test_commands_can_be_had_as_they_are_written() -> None:
+    script = parse("sudo -n rm x && sh -c 'ls' | env A=1 wc", unwrapped=False)
+    assert [[word.text for word in command.words] for command in script.commands] == [
+        ["sudo", "-n", "rm", "x"],
+        ["sh", "-c", "ls"],
+        ["env", "A=1", "wc"],
+    ]
+    assert not any(command.wrappers for command in script.commands)
+
+
+def test_the_variable_of_a_loop_over_known_words_is_known() -> None:
+    script = parse('for f in a "b c" *.py; do cat "$f" "${f}" "x$f" $f; done')
+    words = [[(word.text, word.static, word.glob) for word in command.words[1:3]] for command in script.commands]
+    assert words == [
+        [(value, static, not static)] * 2 for value, static in (("a", True), ("b c", True), ("*.py", False))
+    ]
+    assert all(not word.static for command in script.commands for word in command.words[3:])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'for f in a; do for f in b; do :; done; cat "$f"; done',
+        'for f in a; do for\tf in b; do :; done; cat "$f"; done',
+        'for f in a; do f=b; cat "$f"; done',
+        'for f in a; do read f; cat "$f"; done',
+        'for f in a; do :; done; cat "$f"',
+        'for f in $x; do cat "$f"; done',
+        "for f in a; do sh -c 'cat \"$f\"'; done",
+    ],
+)
+def test_a_variable_that_may_have_another_value_is_not_known(text: str) -> None:
+    found = [command for command in parse(text).commands if command.name == "cat"]
+    assert found
+    assert not any(word.static for command in found for word in command.words[1:])
+
+
+def test_a_loop_that_sets_a_variable_of_the_environment_is_an_assignment() -> None:
+    for text in ("for PATH in a; do ls; done", "for http_proxy in a; do ls; done", "read PATH"):
+        assert any(command.assignments for command in parse(text).commands), text
+    assert not any(command.assignments for command in parse("for f in a; do ls; done").commands)
+
+
+def test_a_text_of_several_lines_is_a_text() -> None:
+    script = parse("git commit -m \"$(cat <<'EOF'\nit's `x` $(rm y)\n\nEOF\n)\"")
+    assert script.trusted
+    assert [[word.text for word in command.words] for command in script.commands] == [
+        ["git", "commit", "-m", "it's `x` $(rm y)"]
+    ]
+    for text in (
+        'git commit -m "$(cat <<EOF\n$(rm y)\nEOF\n)"',
+        "git commit -m \"$(cat <<'EOF'\nx\nEOF\nrm y\n)\"",
+        "git commit -m \"$(cat <<'EOF'\nx\nEOF\n)\"; rm y",
+    ):
+        assert any(command.name == "rm" for command in parse(text).commands), text

@@ -11,7 +11,8 @@ Doubt never allows.
 are no system files. `writes` covers writing and editing (not deleting or moving) inside the workspace, and redirections
 of commands. `searches` covers listing, grep, glob and web searches; fetching a page is asked about. `commands` lists
 patterns; `true` stands for every command of low or medium risk that has no wrapper for other rights, no assignment in
-front and stays in the workspace. `tools` names other tools, such as `mcp__github__get_*`.
+front and stays in the workspace. What does nothing by itself (`true`, `exit 1`, a `cd` inside the workspace) needs no
+rule of its own beside one that allows a command. `tools` names other tools, such as `mcp__github__get_*`.
 """
 
 from __future__ import annotations

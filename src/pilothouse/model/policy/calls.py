@@ -53,6 +53,14 @@ _TEXT_KEYS = re.compile(r"text|content|type|mode|count|limit|max|head|line|encod
 _ENVIRONMENT_KEYS = re.compile(r"env(?:ironment)?(?:_?vars|_?variables)?", re.IGNORECASE)
 _OTHER_SHELL = re.compile(r"shell|executable|interpreter|dangerously_?disable_?sandbox|sandbox_?permissions|"
                           r"with_escalated_permissions|user|stdin|input|chars", re.IGNORECASE)  # fmt: skip
+_MORE_CODE = re.compile(
+    r"(?i:(?:^|_)(?:commands?|cmds?|scripts?|code|program|args?|argv|arguments)(?:$|_))|(?:Command|Cmd|Script|Code)s?$"
+)
+# a tool for reading that is given something to write does not only read
+_WRITES = re.compile(
+    r"contents?|(?:old|new)_?(?:string|str|text)|write|edits?|save.*|output_?(?:path|file)", re.IGNORECASE
+)
+_DELETES = re.compile(r"^\s*\*{3}\s*Delete File:", re.IGNORECASE | re.MULTILINE)
 _DIRECTORY_KEYS = re.compile(r"cwd|work_?dir|working_?dir(?:ectory)?|dir(?:ectory|_path)?|path", re.IGNORECASE)
 MAX_DEPTH = 12
 
@@ -90,6 +98,10 @@ def read_call(name: object, raw: object) -> Call:
     doubt = None if complete else "its input is too deep to be read"
     if not verb and isinstance(raw, Mapping) and any(isinstance(k, str) and _COMMAND_KEYS.fullmatch(k) for k in raw):
         doubt = "it carries something like a command"
+    if kind == "reads" and isinstance(raw, Mapping) and any(isinstance(k, str) and _WRITES.fullmatch(k) for k in raw):
+        doubt = "it carries something to write"
+    if kind == "writes" and any(isinstance(text, str) and _DELETES.search(text) for _, text, _ in _leaves(raw, "", 0)):
+        doubt = "it deletes a file"
     return Call(label, tool, kind, paths=paths, doubt=doubt)
 
 
@@ -112,12 +124,20 @@ def _command(name: str, tool: str, text: str | None, raw: object) -> Call:
             doubt = "it sets environment variables"
         elif _OTHER_SHELL.fullmatch(key):
             doubt = f"its `{key}` changes how the command runs"
+        elif _MORE_CODE.search(key) and not isinstance(value, bool | int | float) and not _is_read(key, value):
+            doubt = f"its `{key}` may hold another command"
         elif _DIRECTORY_KEYS.fullmatch(key):
             if not isinstance(value, str):
                 doubt = f"its `{key}` is not a path"
             else:
                 directories.append(value)
     return Call(name, tool, "command", text, tuple(directories), doubt=doubt)
+
+
+def _is_read(key: str, value: object) -> bool:
+    """Whether `command_text` has looked at a member: then it is part of the command."""
+    alone = command_text({key: value})
+    return alone is not None or (key in {"args", "arguments"} and isinstance(value, list))
 
 
 def _paths(raw: object, *, pattern: bool) -> tuple[tuple[str, ...], bool]:

@@ -18,7 +18,7 @@ from .calls import Call, read_call
 from .denial import MAYBE
 from .files import cover_path, search_refusal
 from .globs import command_glob, generous, is_wild, path_glob, tool_name_matches
-from .matching import Site, as_written, leaves_workspace
+from .moves import Site, foreign, leaves_workspace, moves_to
 from .places import path_denied, path_free, place
 from .rules import Policy, Rule, compile_policy, parse_policy
 from .scripts import Judge, script_denied, shown
@@ -96,6 +96,8 @@ def _deny(what: str, rule: Rule) -> Decision:
 
 
 def _allow(what: str, used: list[Rule]) -> Decision:
+    if not used:
+        return Decision("allow", "no rule needed", f"Allowed: {shown(what)} does nothing.")
     labels = list(dict.fromkeys(rule.label for rule in used))
     patterns = list(dict.fromkeys(shown(rule.pattern) if rule.pattern is not None else rule.label for rule in used))
     if len(patterns) == 1:
@@ -181,7 +183,7 @@ def _decide_command(rules: Rules, call: Call, workspace: str | None) -> Decision
             return _deny(text, rule)
     if call.doubt and not call.command:
         return _ask(text, call.doubt)
-    script, written = parse(call.command), as_written(call.command)
+    script, written = parse(call.command), parse(call.command, unwrapped=False)
     everything = (*script.commands, *written.commands)
     doubt = None
     for rule in _pick(rules, "deny", "commands", "reads", "writes"):
@@ -192,11 +194,17 @@ def _decide_command(rules: Rules, call: Call, workspace: str | None) -> Decision
             doubt = doubt or f"it may be what `{rule.label}` denies"
     if any(not place(directory, workspace).inside for directory in call.directories):
         doubt = doubt or "it starts outside the workspace"
+    elif any(foreign(place(directory, workspace).parts) for directory in call.directories):
+        doubt = doubt or "it starts among files that the project did not write"
     doubt = call.doubt or _unreadable(script) or doubt
     if doubt is None:
         allowing = _pick(rules, "allow", "commands", "writes")
-        site = Site(workspace, leaves_workspace(everything, workspace))
-        doubt, used = Judge(allowing, call.command, site, written.commands).script(script.commands)
+        start = moves_to(script.commands, workspace)
+        for directory in call.directories:
+            parts = place(directory, workspace).parts
+            start = "/".join(parts) if parts and not start else "?" if parts else start
+        site = Site(workspace, leaves_workspace(everything, workspace), start)
+        doubt, used = Judge(allowing, call.command, site, written).script(script.commands)
         if doubt is None:
             return _allow(text, used)
     return _ask(text, doubt)

@@ -26,7 +26,13 @@ def cover_path(rules: list[Rule], path: str, workspace: str | None, *, writing: 
 
 
 def search_refusal(path: str, workspace: str | None) -> str | None:
-    answer = path_free(path, workspace, writing=False)
+    try:
+        choices = path_glob(path).alternatives
+    except ValueError:
+        return "its pattern cannot be read"
+    answer = None
+    for choice in choices:
+        answer = answer or path_free("/".join(choice), workspace, writing=False)
     if answer is None and any(part.startswith(".") and is_wild(part) for part in path.split("/")):
         answer = "a wildcard in it may stand for a credential file"
     return answer

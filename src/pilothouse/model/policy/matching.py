@@ -8,22 +8,20 @@ the program into another one. When in doubt, a reason.
 
 from __future__ import annotations
 
+import itertools
 import re
-from typing import NamedTuple
 
-from ..shell import Command, Redirect, Script, Word, parse
-from ..shell.tree import Draft, Scope, State, Walker
+from ..shell import Command, Redirect, Word, parse
 from .globs import CommandGlob, WordGlob
+from .moves import STREAMS, Site
 from .places import Place, guarded, may_expand_to_secret, path_free, path_readings, place, sensitive
-from .sharp import ALWAYS_LISTENING, INTERPRETERS, READERS, known_name, names, sharp_part, takes_options
+from .roles import PATTERN_FIRST, SEARCHING, chooses_files, hidden_glob, is_message, is_pattern
+from .sharp import ALWAYS_LISTENING, INTERPRETERS, READERS, delegate, known_name, names, sharp_part, takes_options
 
 __all__ = [
-    "Site",
-    "as_written",
     "covers",
     "free",
     "input_refusal",
-    "leaves_workspace",
     "read_refusal",
     "tail",
     "wrappers_named",
@@ -32,10 +30,9 @@ __all__ = [
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/{2,}")
 # the operands of these are text, not files
 _SPEAKERS = frozenset({"echo", "printf"})
-# the first operand of these is a pattern or a program text, unless an option gave one already
-_PATTERN_FIRST = frozenset({"grep", "egrep", "fgrep", "rg", "ag", "ack", "sed", "awk", "jq"})
-# generously: options may be abbreviated, and their value attached
-_PATTERN_GIVEN = re.compile(r"-[A-Za-z0-9]*[ef].*|--[ref].*", re.DOTALL)
+# interpreters that run a file, and options of theirs that take no word
+_TAKE_SCRIPTS = names("python python2 python3 pypy pypy3 node nodejs ts-node tsx bun deno ruby php lua Rscript R julia")
+_STANDS_ALONE = re.compile(r"-[uBOsSEIqvbdPwx]+|--(?:test|watch|no-warnings|enable-source-maps|vanilla)|--|-[OW]\w+")
 _GIT_READERS = names("diff log show blame add status grep ls-files commit")
 _DECLARING = frozenset({"export", "declare", "local", "readonly", "typeset"})
 # what a file name that begins with a dash can do to these is little
@@ -48,25 +45,6 @@ PRIVILEGED = names(
 # what `find -exec` and `xargs -I` put a file's name for, and what ends the command in `find -exec`
 PLACEHOLDER = "{}"
 _TERMINATORS = frozenset({"+", "\\;", "';'", '";"'})
-_STREAMS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin"})
-
-
-class Site(NamedTuple):
-    """Where a command runs: the workspace, and whether the script leaves it on the way."""
-
-    workspace: str | None
-    elsewhere: bool = False
-
-
-def as_written(text: str) -> Script:
-    """The simple commands of a script with their wrappers still in front of them."""
-
-    def keep(walker: Walker, draft: Draft) -> None:
-        walker.record(draft)
-
-    state = State()
-    Walker(state, keep).read(text, Scope())
-    return state.script()
 
 
 def ordinary_test(command: Command) -> Command:
@@ -84,20 +62,6 @@ def ordinary_test(command: Command) -> Command:
     return Command(words, command.assignments, command.redirects, command.wrappers, command.piped, command.context)
 
 
-def leaves_workspace(commands: tuple[Command, ...], workspace: str | None) -> bool:
-    """Whether a `cd` goes outside or nobody knows where; what is relative afterwards is then nowhere."""
-    for command in commands:
-        if command.name in {"cd", "pushd"}:
-            operands = [word for word in command.words[1:] if word.text == "-" or not word.text.startswith("-")]
-            if not operands or not all(word.static and _stays(word.text, workspace) for word in operands):
-                return True
-    return False
-
-
-def _stays(text: str, workspace: str | None) -> bool:
-    return text not in ("-", "") and not text.startswith("+") and place(text, workspace).inside
-
-
 # Patterns against commands -----------------------------------------------------------------------------------------
 
 
@@ -109,6 +73,8 @@ def covers(glob: CommandGlob, command: Command, site: Site, inner: frozenset[int
     answer = _assignments(glob, command, site)
     if answer is not None:
         return answer
+    if site.moved and any("/" in one.prefix and one.prefix[0] != "/" for one in glob.words):
+        return "the script changes its directory first, so the pattern means another file"
     texts = tuple(word.text for word in words)
     for index, word in enumerate(words):
         pattern = glob.words[index] if index < len(glob.words) else None
@@ -222,7 +188,7 @@ def free(command: Command, site: Site) -> str | None:
 
 def _wildcard(texts: tuple[str, ...], index: int, word: Word, prefix: str, site: Site) -> str | None:
     """Why a wildcard may not stand for a word."""
-    answer = _known(word) or _expansion(texts[0], word)
+    answer = (None if _is_status(texts[0], word) else _known(word)) or _expansion(texts[delegate(texts)], word)
     if answer is None and prefix and re.search(r"(?:^|/)\.\.(?:/|$)", word.text[max(len(prefix) - 2, 0) :]):
         answer = f"`{_shown(word.text)}` leads out of what the pattern names"
     if answer is None:
@@ -231,6 +197,11 @@ def _wildcard(texts: tuple[str, ...], index: int, word: Word, prefix: str, site:
         shown = part if len(part) <= 40 else part[:40] + "…"
         answer = f"no wildcard stands for `{shown}`" if part != "--" else "no wildcard stands for `--`"
     return answer
+
+
+def _is_status(program: str, word: Word) -> bool:
+    """`echo $?`: the status of the last command and its like are numbers."""
+    return program in _SPEAKERS and re.fullmatch(r"(?:[\w .,:=!/-]|\$[?#$]|\")*", word.raw) is not None
 
 
 def _known(word: Word) -> str | None:
@@ -265,7 +236,9 @@ def _bounds_of(texts: tuple[str, ...], index: int, prefix: str, site: Site) -> s
     name = known_name(texts[0])
     if name in _SPEAKERS and index:
         return None
-    if name in _PATTERN_FIRST and _is_pattern(texts, index):
+    if name in SEARCHING and (value := chooses_files(texts, index)) and hidden_glob(value):
+        return f"`{_shown(value)}` may stand for a credential file"
+    if (name in PATTERN_FIRST and is_pattern(name, texts, index)) or (name == "git" and is_message(texts, index)):
         return None
     if site.elsewhere and index and not texts[index].startswith("-"):
         return "the script leaves the workspace first"
@@ -278,23 +251,32 @@ def _only_reads(name: str, texts: tuple[str, ...]) -> bool:
     return name in READERS and not any(sharp_part(texts, index) for index in range(1, len(texts)))
 
 
-def _is_pattern(texts: tuple[str, ...], index: int) -> bool:
-    first = next((i for i, text in enumerate(texts) if i and not text.startswith("-")), 0)
-    return index == first and not any(_PATTERN_GIVEN.fullmatch(text) for text in texts[1:])
-
-
 def _out_of_bounds(text: str, prefix: str, site: Site, *, reader: bool) -> str | None:
     for line in text.split("\n"):
         for reading in path_readings(line):
             if _SCHEME.match(reading) and not reading.lower().startswith("file:"):
                 continue
             where = place(reading, site.workspace)
+            if site.moved and (answer := _from_there(reading, site, reader=reader)):
+                return answer
             if not where.inside and not _named(text, reading, where, prefix, site):
                 return f"`{_shown(reading)}` is outside the workspace"
             if name := sensitive(where.parts):
                 return f"`{_shown(name)}` may hold credentials"
             if not reader and (name := guarded(where.parts)):
                 return f"files in `{_shown(name)}` take effect by themselves"
+    return None
+
+
+def _from_there(reading: str, site: Site, *, reader: bool) -> str | None:
+    """What a relative path is, seen from the directory that the script moves to."""
+    if site.moved == "?" or reading.startswith("/"):
+        return None
+    parts = place(f"{site.moved}/{reading}", site.workspace).parts
+    if name := sensitive(parts):
+        return f"`{_shown(name)}` may hold credentials"
+    if not reader and (name := guarded(parts)):
+        return f"files in `{_shown(name)}` take effect by themselves"
     return None
 
 
@@ -319,8 +301,15 @@ def input_refusal(command: Command) -> str | None:
     fed = command.piped or any(one.operator.startswith("<") and one.operator != "<>" for one in command.redirects)
     if not fed or not command.words or known_name(command.name) not in INTERPRETERS:
         return None
-    operands = [word for word in command.words[1:] if word.text[:1] != "-" and word.text != "/dev/stdin"]
     name = known_name(command.name)
+    operands = [
+        word
+        for before, word in itertools.pairwise(command.words)
+        # behind an option that is not known to stand alone, a word may be its value and no file
+        if word.text[:1] != "-"
+        and word.text != "/dev/stdin"
+        and (before.text[:1] != "-" or name not in _TAKE_SCRIPTS or _STANDS_ALONE.fullmatch(before.text))
+    ]
     enough = name not in ALWAYS_LISTENING and len(operands) >= (2 if name == "ssh" else 1)
     return None if enough else f"`{command.name}` would run what it reads"
 
@@ -334,7 +323,7 @@ def read_refusal(redirect: Redirect, site: Site) -> str | None:
         return None
     if not target.static:
         return f"`{target.raw}` is not known before it runs"
-    if target.text in _STREAMS:
+    if target.text in STREAMS:
         return None
     if site.elsewhere:
         return "the script leaves the workspace first"
@@ -342,8 +331,3 @@ def read_refusal(redirect: Redirect, site: Site) -> str | None:
     if answer is None and not place(target.text, site.workspace).inside:
         answer = "the path is outside the workspace"
     return answer and f"it reads `{_shown(target.text)}`: {answer}"
-
-
-def is_stream(redirect: Redirect) -> bool:
-    """Whether a writing redirection goes to nowhere or to a stream that is open anyway."""
-    return redirect.target is not None and redirect.target.static and redirect.target.text in _STREAMS

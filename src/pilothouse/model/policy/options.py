@@ -1,6 +1,7 @@
 """Sharp words of programs: the table. Only data; `sharp` says what the entries mean and reads them.
 
-A line holds one or more programs (or a program with its subcommand), a colon and the entries; indented lines go on with
+A line holds one or more programs (or a program with its subcommand), a colon and the entries; indented lines go on
+    with
 it. `x?` records that `x` was looked at and found harmless, also where it is the beginning of a sharp option.
 """
 
@@ -12,13 +13,14 @@ TABLE = r"""
 # version control
 git: /^[\w+-]+:: --output --ext-diff --upload-pack --receive-pack --exec-path --config-env --git-dir --work-tree
 git log, git diff, git show, git whatchanged, git diff-tree, git diff-index, git diff-files: --output --ext-diff
-    --textconv --no-index -O
+    --textconv --no-index -O --stdin
 git range-diff: --output --ext-diff --textconv --no-index -O
 git help: -w -i --web --info
 git stash: /^(?:drop|clear)$ --output --ext-diff
-git grep: -O --open-files-in-pager --no-index --ext-grep -f --textconv
+git grep: -O --open-files-in-pager --no-index --ext-grep -f --textconv --untracked --no-exclude-standard
 git blame: --contents --textconv
-git cat-file: --textconv --filters
+git cat-file: --textconv --filters --batch --batch-check --batch-command --batch-all-objects
+git mv: -f --force
 git branch: -d -D -m -M -c -C -f -u --delete --move --copy --force --edit-description --set-upstream-to
     --unset-upstream
 git tag: -d -f -F --delete --force --file
@@ -44,7 +46,7 @@ git clone: --upload-pack --receive-pack --exec --server-option -u /^ext:: /^-o -
 git ls-remote: --upload-pack --receive-pack --exec --server-option -u /^ext:: /^-o
 git archive: --upload-pack --receive-pack --exec --server-option -u /^ext:: /^-o -o --output --remote
 git remote: /^(?:add|rm|remove|rename|set-url|set-head|set-branches|prune|update)$
-git reflog: /^(?:expire|delete)$
+git reflog: /^(?:expire|delete|drop)$
 git config: /^[A-Za-z][A-Za-z0-9-]*\. -f -e --global --system --file --edit --add --replace-all --unset --unset-all
     --rename-section --remove-section --blob /^(?:set|unset|edit|rename-section|remove-section)$
 git submodule: /^(?:add|foreach|update|deinit|set-url|sync|summary)$
@@ -62,11 +64,13 @@ svn: --config-dir --config-option --diff-cmd --diff3-cmd --editor-cmd @checkout 
 gh: @api @auth @alias @extension @secret @ssh-key @gpg-key @codespace @config @gist @repo @release @variable @cs
     @workflow @cache @ruleset @attestation -F -f --field --raw-field --input --body-file --hostname -X --method
     /^(?:merge|delete|create|close|edit|review|comment|lock|transfer|rerun|cancel|download|checkout|reopen|ready)$
+    /^(?:update-branch|revert|unlock|(?:un)?pin|develop|clone|copy|(?:un)?link|(?:un)?archive|item-\w+|field-\w+)$
+    /^mark-template$
 glab: @api @auth @alias @variable @config @repo @release @ssh-key
 # looking at files and data
 find: -delete -exec -execdir -ok -okdir -fprint -fprint0 -fprintf -fls -files0-from -follow
 fd, fdfind: -x -X --exec --exec-batch
-rg: --pre --pre-glob --hostname-bin -z --search-zip -f --file --hidden -uu -uuu -u --unrestricted
+rg: --pre --pre-glob --hostname-bin -z --search-zip -f --file --hidden -. -uu -uuu -u --unrestricted
 grep, egrep, fgrep: -f --file
 ag: --pager -p --path-to-ignore
 ack: --pager --ackrc --env --create-ackrc --output -f
@@ -75,7 +79,7 @@ uniq: !!
 wc: --files0-from
 du: --files0-from -X --exclude-from
 sed: -i -f -s --in-place --file --separate --expression /^-[A-Za-z]*e.
-awk: -f -i -l -E -o -p -d -D --file --include --load --exec --dump-variables --profile --pretty-print --debug
+awk: -f -i -l -E -o -p -d -D -W --file --include --load --exec --dump-variables --profile --pretty-print --debug
     /system|getline|close|fflush|ENVIRON|ARGV|[|>@] /["'][/~.]
 perl, raku, [[, read, mapfile, readarray: *
 less: -o -O -k -P -T --log-file --LOG-FILE --lesskey-file --lesskey-src /^\+
@@ -126,7 +130,8 @@ curl: -o -O -T -d -F -K -E -X -u -b -c -D -H? -n -x -U -w -J -P -Q -t -C -e -A? 
     --etag-compare --url-query --url --resolve --connect-to --interface --engine --egd-file --random-file
     --mail-from --mail-upload --ftp-port --socks4 --socks5 --preproxy --proto-default --oauth2-bearer --aws-sigv4
     --pubkey --krb --create-dirs --create-file-mode --remote-header-name --continue-at --next --insecure -k
-    /^(?i:file|dict|gopher|ftp|scp|sftp|smb|ldap|telnet|tftp):
+    /^(?i:file|dict|gopher|ftp|scp|sftp|smb|ldap|telnet|tftp): /^(?:-[A-Za-z]*H|--(?:proxy-)?header=)?@ /^--expand-
+    --variable /169\.254\.169\.254|metadata\.google\.|100\.100\.100\.200|fd00:ec2:|2852039166|0xa9fea9fe
 wget: -O -o -a -i -P -e -B -x -r -m -U -N? -b -p --output-document --output-file --append-output --input-file
     --directory-prefix --execute --config --post-data --post-file --body-data --body-file --method --use-askpass
     --load-cookies --save-cookies --header --ca-certificate --certificate --private-key --warc-file --mirror
@@ -166,7 +171,8 @@ defaults, mkfs, fdisk, parted, diskutil, iptables, nft, ufw, useradd, usermod, p
 node, nodejs, ts-node, tsx: -e -p -r -i --eval --print --require --import --loader --experimental-loader --env-file
     --inspect --inspect-brk --interactive --run --test-reporter --test? --watch? --watch-path --build-snapshot
     --openssl-config --icu-data-dir --experimental-policy --redirect-warnings --report-dir --diagnostic-dir
-    --cpu-prof-dir --heap-prof-dir /^-$
+    --cpu-prof-dir --heap-prof-dir --env-file-if-exists --experimental-config-file --experimental-sea-config
+    --trace-event-file-pattern --localstorage-file --snapshot-blob --title /^-$ /^data:
 deno: @eval @repl @install @run? @upgrade @compile -A --allow-all --allow-run --allow-write --allow-read --allow-net
     --allow-env --allow-ffi --allow-sys -c --config --import-map -r --reload --preload -e /^https?: /^npm: /^jsr:
     /^-$
@@ -183,7 +189,8 @@ tclsh: /^-$
 groovy: -e -c -p -i -n
 scala, kotlin: -e
 java: -jar -cp -classpath -javaagent -agentlib -agentpath /^-XX: /^-Xbootclasspath /^-D /^@
-vim, vi, nvim, view: -c -S -s -u -U -w -W -r -E -e --cmd --startuptime --listen --remote --servername --eval --load
+vim, vi, nvim, view: /:// /^(?:sudo|scp|ftp|rsync|dav|fetch): -c -S -s -u -U -w -W -r -E -e --cmd --startuptime
+    --listen --remote --servername --eval --load
     --batch --script --funcall -i -V /^\+
 emacs: -c -S -s -u -U -w -W -r -E -e --cmd --startuptime --listen --remote --servername --eval --load --batch
     --script --funcall -i -V /^\+ -l -f -Q?
@@ -195,22 +202,25 @@ busybox, toybox, systemctl: !
 sysctl: -w --write -p /=
 # building, testing, packages
 npm install, npm i, npm add, npm ci, pnpm install, pnpm i, pnpm add, yarn add, bun add, bun install: /://
-    /^(?:git|github|gitlab|bitbucket|gist|file|link|portal|patch|npm): /^[\w.-]+/[\w.-]+$
-npm: - + --silent -s --if-present --json --long --all --help --version -v -h -q --quiet --verbose --no-color
+    /(?:^|@)(?:git|github|gitlab|bitbucket|gist|file|link|portal|patch|npm|https?|ssh)[:+@] /^[\w.-]+/[\w.-]+$
+    /\.(?:tgz|tar|tar\.gz)$
+npm: - + --depth --silent -s --if-present --json --long --all --help --version -v -h -q --quiet --verbose --no-color
     --dry-run --frozen-lockfile --immutable --offline --prefer-offline -D --save-dev -E --save-exact --dev -P --prod
     @exec @x @dlx @create @init @publish @unpublish @config @set @explore @edit @link @unlink @token @login @adduser
     @owner @access @deprecate @dist-tag @hook @profile @team @star @node @bin @env @plugin @import @version @patch
     @store @cache @rebuild @approve-builds @self-update @setup -- -w --workspace --workspaces -ws
-pnpm: - + --silent -s --if-present --json --long --all --help --version -v -h -q --quiet --verbose --no-color
+pnpm: - + --depth --silent -s --if-present --json --long --all --help --version -v -h -q --quiet --verbose --no-color
     --dry-run --frozen-lockfile --immutable --offline --prefer-offline -D --save-dev -E --save-exact --dev -P --prod
     @exec @x @dlx @create @init @publish @unpublish @config @set @explore @edit @link @unlink @token @login @adduser
     @owner @access @deprecate @dist-tag @hook @profile @team @star @node @bin @env @plugin @import @version @patch
-    @store @cache @rebuild @approve-builds @self-update @setup -- -r --recursive --filter
+    @store @cache @rebuild @approve-builds @self-update @setup -- -r --recursive --filter @deploy @server
+    /^(?:exec|dlx|publish)$
 yarn: - + --silent -s --if-present --json --long --all --help --version -v -h -q --quiet --verbose --no-color
     --dry-run --frozen-lockfile --immutable --offline --prefer-offline -D --save-dev -E --save-exact --dev -P --prod
     @exec @x @dlx @create @init @publish @unpublish @config @set @explore @edit @link @unlink @token @login @adduser
     @owner @access @deprecate @dist-tag @hook @profile @team @star @node @bin @env @plugin @import @version @patch
-    @store @cache @rebuild @approve-builds @self-update @setup -- @run? @workspaces? @up
+    @store @cache @rebuild @approve-builds @self-update @setup -- @run? @workspaces? @up @npm @global @policies
+    /^(?:exec|dlx|publish|node|npm)$
 npx: ! - + --no-install --version --help
 bunx, pnpx, uvx, pipx: !
 corepack, nvm, volta, fnm: *
@@ -231,9 +241,12 @@ rustc: -C -o -Z -L --codegen --out-dir --extern --sysroot --emit
 rustup: @run @toolchain @self @override
 go: @run @get @install @generate @env @clean @tool @work @telemetry -exec -toolexec -C -o -overlay -modfile -ldflags
     -gcflags -asmflags -gccgoflags -pkgdir -mod -modcacherw -vettool -fix -outputdir -cpuprofile -memprofile -trace
-    -blockprofile -mutexprofile -coverprofile -test.outputdir -args
+    -blockprofile -mutexprofile -coverprofile -test.outputdir -args -fuzzcachedir
+    /^--?test\.\w*(?:profile|trace|file|dir)\b
 pytest: -p -c -o -W --basetemp --rootdir --confcutdir --import-mode --junitxml --junit-xml --log-file --cov-config
-    --pyargs --override-ini --pdbcls --pdb --trace --cache-clear --cov-report --resultlog --pastebin --debug
+    --pyargs --report-log --override-ini --pdbcls --pdb --trace --cache-clear /^--cov-r(?!eport=term(?:-missing)?$)
+    --resultlog --pastebin
+    --debug
     --config-file --html --json-report-file --looponfail -f --rsyncdir --tx --dist --cov? --co? --color? --pdb? /^@
 tox: -c -x --conf --override --workdir --root --installpkg -- --index-url
 nox: -f --noxfile --envdir -- --default-venv-backend
@@ -247,11 +260,13 @@ black: --config -c --code --stdin-filename
 isort: --settings-path --sp --settings-file
 flake8: --config --append-config --output-file --tee --install-hook
 pylint: --rcfile --init-hook --load-plugins --output
-eslint: -c -o --fix --config --output-file --resolve-plugins-relative-to --rulesdir --parser --plugin --fix-dry-run
+eslint: -c -o -f --format --fix --config --output-file --resolve-plugins-relative-to --rulesdir --parser --plugin
+    --fix-dry-run
     --cache-location --cache? --init --no-eslintrc --flag
 prettier: -w --write --config --plugin --plugin-search-dir --cache-location --cache?
 tsc: --outDir --outFile --build -b --declarationDir --tsBuildInfoFile --init --plugins --generateTrace -w --watch
-    --generateCpuProfile
+    --generateCpuProfile /^@
+    /^(?i:--?(?:out(?:dir|file)|declarationdir|tsbuildinfofile|generate\w+|build|init|plugins))
 jest: -c --config --globalSetup --globalTeardown --setupFiles --setupFilesAfterEnv --runner --testRunner --rootDir
     --reporters --resolver --transform --testEnvironment --outputFile --coverageDirectory --cacheDirectory
     --coverage? --cache? --roots --init --testResultsProcessor --env --filter --watch --watchAll -u --updateSnapshot
@@ -272,10 +287,14 @@ gem: @install @push @uninstall @exec @fetch @cert @owner @yank --config-file -i 
 pip: -r -t -e -c -i -f -d --requirement --target --editable --constraint --index-url --extra-index-url --find-links
     --prefix --root --src --python --config-settings --global-option --install-option --build-option --proxy --cert
     --client-cert --trusted-host --cache-dir --log --user --break-system-packages --report --dest --pre @uninstall
-    @config @download @cache @wheel /^git\+ /:// /@
+    @config @download @cache @wheel /^git\+ /:// /@ --requirements-from-script
 uv: @run @tool @publish @self @cache @python --directory --project --config-file --index --index-url
     --extra-index-url --default-index --find-links -i -f --cache-dir --python -p --with --with-editable
-    --with-requirements @pip? --env-file --allow-insecure-host --keyring-provider --target --prefix
+    --with-requirements @pip? --env-file --allow-insecure-host --keyring-provider --target --prefix @auth --clear
+    -o --output-file -r --requirements -e --editable -c --constraints --git --url /:// /^git\+
+    /@\s*(?:git|https?|file)\b
+    /^uninstall$
+uv run: -m -s --module --script --gui-script --gui /^-$
 poetry: @run @publish @config @source @self @shell @cache -C -P --directory --project --source
 hatch: @run @shell @publish @config @env @python
 pdm: @run @publish @config @plugin -p --project -c --config
@@ -309,19 +328,21 @@ docker exec: --privileged -u --user -e --env --env-file -w --workdir -d
 docker build: -f -o --file --output --build-context --secret --ssh --allow --network --build-arg --iidfile
     --metadata-file --push --builder /^https?: /^git /^-$
 docker compose: @run @exec @down @rm @kill @cp @push -v --volumes --rmi -f --file --project-directory --env-file
-    /^(?:run|exec|down|rm|kill|cp|push)$
+    /^(?:run|exec|down|rm|kill|cp|push|publish|commit|export|import|attach|alpha)$
 docker-compose: @run @exec @down @rm @kill @cp @push -v --volumes --rmi -f --file --project-directory --env-file
-docker image: /^(?:rm|prune|push|load|import|save)$ -f
-docker container: /^(?:rm|prune|run|exec|cp|kill|start|create|export)$
+docker image: /^(?:rm|prune|push|load|import|save|tag|build)$ -f
+docker container: /^(?:rm|prune|run|exec|cp|kill|start|create|export|attach|commit|rename|update|restart|stop)$
 kubectl: @exec @delete @apply @edit @patch @replace @create @run @cp @drain @cordon @taint @scale @attach
     @port-forward @proxy @set @label @annotate @expose @autoscale @config @certificate @debug @rollout @plugin @auth
     --kubeconfig --server -s --token --as --as-group --context --cluster --user --insecure-skip-tls-verify --raw -f
-    --filename -k --kustomize --template --client-certificate --client-key /^secrets? --cache-dir --profile-output
+    --filename -k --kustomize --template --client-certificate --client-key /(?i)(?:^|[,/])secrets?\b --cache-dir
+    --profile-output
+    --output-directory /^dump$
 helm: @install @upgrade @uninstall @delete @rollback @plugin @push @repo @registry @pull @test --post-renderer
     --kubeconfig --kube-context -f --values --set-file --output-dir --set --repo
 terraform: @apply @destroy @import @state @taint @untaint @console @login @logout @init? @force-unlock @workspace
     -chdir -out -state -state-out -backup -var-file -plugin-dir -backend-config -destroy -auto-approve -from-module
-    -generate-config-out
+    -generate-config-out -migrate-state -force-copy -lock /^(?:mirror|lock)$
 tofu: @apply @destroy @import @state @taint @console @force-unlock -chdir -out -var-file -plugin-dir -destroy
     -auto-approve
 pulumi: @up @destroy @refresh @state @stack @config @import @cancel -C --cwd -y --yes
@@ -330,11 +351,12 @@ xdg-open, open, start: *
 vagrant: @ssh @destroy @up @provision @plugin
 heroku, vercel, netlify, fly, flyctl, wrangler, firebase, serverless: !
 cdk: @deploy @destroy -a --app --plugin --require-approval
-psql: /:// -c -f -o -L -v -h -d -U -w? -1? --command --file --output --log-file --set --variable --host --dbname /\\
+psql: /:// /(?i)\b(?:host(?:addr)?|service|passfile)\s*= -P --pset -c -f -o -L -v -h -d -U -w? -1? --command --file
+    --output --log-file --set --variable --host --dbname /\\
     /(?i)drop|delete|truncate|alter|update|insert|copy|grant|create|do\s
 mysql: -e --execute --init-command --defaults-file --defaults-extra-file --tee --pager -h --host --plugin-dir
     --local-infile --source
-sqlite3: -init -cmd -A -append /(?i)^\.
+sqlite3: -init -cmd -A -append -vfs -deserialize /(?:^|\n)\s*\. /(?i)fsdir|edit\s*\(
     /(?i)drop|delete|truncate|alter|update|insert|attach|create|replace|vacuum|pragma|load_extension|writefile|readfile|edit\(
 redis-cli:
     /(?i)^(?:flush.*|del|unlink|set.*|eval.*|config|module|shutdown|debug|script|slaveof|replicaof|save|bgsave|restore|migrate)$

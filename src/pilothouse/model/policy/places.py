@@ -111,7 +111,10 @@ _RUNS = re.compile(
 )
 _SYSTEM = frozenset({"etc", "proc", "sys", "dev", "root", "boot", "var", "run", "private", "library", "system"})
 # names that a shell's wildcard may stand for, one of each kind
-_SAMPLES = ("id_rsa", "id_ed25519", "server.pem", "private.key", "store.p12", "credentials")
+_SAMPLES = (
+    "id_rsa", "id_ed25519", "server.pem", "private.key", "store.p12", "credentials", "prod.env", "prod.tfvars",
+    "terraform.tfstate",
+)  # fmt: skip
 
 
 def sensitive(parts: tuple[str, ...]) -> str | None:
@@ -226,5 +229,6 @@ def path_readings(word: str) -> Iterator[str]:
         before = word[: found.end()]
         if rest and not (rest.startswith("//") and found.group() == ":" and not before.lower().endswith("file:")):
             yield rest
-    if word.startswith("-") and (attached := re.search(r"[~/]|\.\.", word)):
+    # a long option has its value behind `=`, a short one may have it attached
+    if word.startswith("-") and not word.startswith("--") and (attached := re.search(r"[~/]|\.\.", word)):
         yield word[attached.start() :]

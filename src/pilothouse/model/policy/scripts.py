@@ -15,18 +15,17 @@ from .denial import MAYBE, denies, text_denies
 from .files import cover_path
 from .globs import command_glob, path_glob
 from .matching import (
-    Site,
     bare,
     covers,
     free,
     inner_span,
     is_literal,
-    is_stream,
     ordinary_test,
     read_refusal,
     tail,
     wrappers_named,
 )
+from .moves import Site, idles, is_stream
 from .places import path_denied, path_readings
 from .rules import Rule
 
@@ -84,12 +83,14 @@ def _paths_denied(
 class Judge:
     """Judges the commands of one script by the rules that allow."""
 
-    def __init__(self, allowing: Sequence[Rule], text: str, site: Site, written: tuple[Command, ...]) -> None:
+    def __init__(self, allowing: Sequence[Rule], text: str, site: Site, written: Script) -> None:
         self.commands = [rule for rule in allowing if rule.subject == "commands"]
         self.writes = [rule for rule in allowing if rule.subject == "writes"]
         self.text = text
         self.site = site
-        self.written = written
+        self.written = written.commands
+        # a function or an alias may have any name, `true` as well
+        self.idling = bool(self.commands) and written.features.isdisjoint({"function", "alias"})
         self.used: list[Rule] = []
         self.dangerous: str | None = None
         self.inside: dict[str, list[tuple[tuple[Word, ...], tuple[str, ...]]]] = {}
@@ -111,7 +112,7 @@ class Judge:
     def command(self, command: Command, commands: tuple[Command, ...]) -> str | None:
         if not command.words:
             return "it sets a variable for what follows" if command.assignments else "a part of it runs nothing"
-        answer = self._words(command, commands)
+        answer = None if self.idling and idles(command, self.site) else self._words(command, commands)
         return answer if answer is not None else self._redirects(command.redirects)
 
     def _redirects(self, redirects: tuple[Redirect, ...]) -> str | None:
@@ -132,10 +133,17 @@ class Judge:
             return "it writes to a file that is not known before it runs"
         if self.site.elsewhere:
             return "it writes a file after leaving the workspace"
-        answer, rule = cover_path(self.writes, target.text, self.site.workspace, writing=True)
-        if rule is None:
-            return f"it writes {shown(target.text)}{': ' + answer if answer else ''}"
-        self.used.append(rule)
+        if self.site.moved == "?":
+            return "it writes a file after changing its directory more than once"
+        # a `cd` in front may have failed, so the file must be covered from both places
+        places = [target.text]
+        if self.site.moved and not target.text.startswith("/"):
+            places.append(f"{self.site.moved}/{target.text}")
+        for path in places:
+            answer, rule = cover_path(self.writes, path, self.site.workspace, writing=True)
+            if rule is None:
+                return f"it writes {shown(path)}{': ' + answer if answer else ''}"
+            self.used.append(rule)
         return None
 
     def _words(self, command: Command, commands: tuple[Command, ...]) -> str | None:

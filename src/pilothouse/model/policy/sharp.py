@@ -19,7 +19,15 @@ from typing import NamedTuple
 
 from .options import TABLE
 
-__all__ = ["ALWAYS_LISTENING", "COVERED_SUBCOMMANDS", "INTERPRETERS", "READERS", "sharp_part", "subcommand_index"]
+__all__ = [
+    "ALWAYS_LISTENING",
+    "COVERED_SUBCOMMANDS",
+    "INTERPRETERS",
+    "READERS",
+    "delegate",
+    "sharp_part",
+    "subcommand_index",
+]
 
 
 def names(text: str) -> frozenset[str]:
@@ -69,6 +77,13 @@ COVERED_SUBCOMMANDS: dict[str, frozenset[str]] = {
     "docker": names(
         "ps images logs inspect info version history top stats image container compose build pull events port search"
     ),
+    "kubectl": names(
+        "get describe logs version explain top api-resources api-versions cluster-info diff wait events completion"
+        " options"
+    ),
+    "terraform": names("plan validate fmt show output version providers graph get init modules metadata"),
+    "gh": names("pr issue run search status label org project browse help version completion"),
+    "uv": names("sync add remove lock export tree pip venv build init version help format"),
 }
 """Subcommands that a wildcard in their place covers, for programs where the rest is a wide field."""
 
@@ -95,15 +110,15 @@ INTERPRETERS = names(
     """
     sh bash zsh dash ksh fish ash csh tcsh busybox python python2 python3 pypy pypy3 ipython node nodejs deno
     bun ts-node tsx ruby perl php lua Rscript R julia tclsh pwsh powershell osascript psql mysql mariadb sqlite3
-    mongo mongosh redis-cli ed ex vi vim nvim at batch ssh gdb lldb bc dc patch xargs parallel crontab sftp ftp
-    telnet mail
+    mongo mongosh redis-cli ed ex vi vim nvim view at batch ssh gdb lldb bc dc patch xargs parallel crontab sftp ftp
+    telnet mail irb pry iex ghci jshell scala sbcl clisp guile racket swipl octave gnuplot maxima duckdb emacs
     """
 )
 """Programs that, without an operand, take what to do from their standard input."""
 ALWAYS_LISTENING = names(
     """
-    psql mysql mariadb sqlite3 mongo mongosh redis-cli ed ex at batch parallel gdb lldb dc crontab sftp ftp
-    telnet
+    psql mysql mariadb sqlite3 mongo mongosh redis-cli duckdb ed ex vi vim nvim view emacs at batch parallel gdb lldb
+    dc crontab sftp ftp telnet iex ghci jshell sbcl octave gnuplot maxima
     """
 )
 """Those of them that do so whatever their operands are."""
@@ -201,10 +216,12 @@ def subcommand_index(program: str, words: tuple[str, ...]) -> int:
 
 def sharp_part(words: tuple[str, ...], index: int) -> str | None:
     """The part of a word that a pattern must spell out to cover it, or `None` when a wildcard may stand for it."""
-    start = _delegate(words)
+    start = delegate(words)
     if start:
         return sharp_part(words[start:], index - start) if index > start else words[index]
     program, word = known_name(words[0]), words[index]
+    if words[1:3] == ("compose", "logs") and word == "-f":
+        return None  # to follow, not a file
     at = subcommand_index(program, words)
     row = _row(program, words[at] if at < len(words) else "")
     if row.everything or (row.first_operand and index == at) or (row.later_operands and _later(words, index)):
@@ -215,12 +232,44 @@ def sharp_part(words: tuple[str, ...], index: int) -> str | None:
         return word
     if row.only is not None and word.startswith("-") and word.partition("=")[0] not in row.only:
         return word
+    if program == "git" and _GIT_RULES.get(words[at] if at < len(words) else "", _never)(words, index, at):
+        return word
     if program == "sed" and _is_sed_script(words, index) and not _HARMLESS_SED.fullmatch(word):
         return word
     return _option(word, row, clustered=program not in _SINGLE_DASH) or _found(word, row)
 
 
-def _delegate(words: tuple[str, ...]) -> int:
+# a file rather than a branch: `git checkout src/a.py` throws its changes away
+_FILE_NAME = re.compile(r"[^/]*[^/.]\.[A-Za-z]\w{0,5}")
+_OTHER_HOST = re.compile(r"(?!\.{0,2}/)[^/:]+:")
+
+
+def _never(words: tuple[str, ...], index: int, at: int) -> bool:
+    return False
+
+
+def _operands(words: tuple[str, ...], at: int) -> list[int]:
+    return [i for i in range(at + 1, len(words)) if not words[i].startswith("-")]
+
+
+def _overwrites(words: tuple[str, ...], index: int, at: int) -> bool:
+    """Whether a word of `git checkout` names a file, by its look or because a commit stands before it."""
+    operands = _operands(words, at)
+    if index not in operands:
+        return False
+    creates = any(re.fullmatch(r"-[a-z]*[bt]|--track", word) for word in words[at + 1 :])
+    return _FILE_NAME.fullmatch(words[index].rpartition("/")[2]) is not None or (not creates and index != operands[0])
+
+
+def _from_elsewhere(words: tuple[str, ...], index: int, at: int) -> bool:
+    """Whether a word is the remote of `git fetch` and names another machine (`host:path`)."""
+    return index in _operands(words, at)[:1] and _OTHER_HOST.match(words[index]) is not None
+
+
+_GIT_RULES = {"checkout": _overwrites, "fetch": _from_elsewhere, "pull": _from_elsewhere, "push": _from_elsewhere}
+
+
+def delegate(words: tuple[str, ...]) -> int:
     """Where the program begins that another one, which only looks it up, is told to run; 0 when there is none."""
     if len(words) > 2 and known_name(words[0]) in _PYTHONS and words[1] == "-m":
         return 2
@@ -274,6 +323,6 @@ def _option(word: str, row: Row, *, clustered: bool) -> str | None:
     # -Wl,x and the like: a word of the row with its value attached
     if glued := next((entry for entry in row.words if len(entry) > 2 and word.startswith(entry)), None):
         return glued
-    cluster = re.match(r"-[A-Za-z0-9:@]+", word) if clustered else re.match(r"-.", word)
+    cluster = re.match(r"-[A-Za-z0-9:@.]+", word) if clustered else re.match(r"-.", word)
     sharp = next((i for i, one in enumerate(cluster.group()) if i and one in row.letters), 0) if cluster else 0
     return word[: sharp + 1] if sharp else None

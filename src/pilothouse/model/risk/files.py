@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from ..shell import Command, Word
 from .arguments import has, letters, plain, value
@@ -15,6 +16,10 @@ _SED_RUNS = re.compile(
 ).search
 _SED_WRITES = re.compile(r"(?:^|[;{}\n\d$/gpiI])\s*[wW]\s*(?P<path>[^\s;}]+)").finditer
 _AWK_WRITES = re.compile(r">\s*\"(?P<path>[^\"]+)\"").finditer
+_NUMBERED = re.compile(r"-[A-Za-z]*[ABCm]|--(?:(?:after|before)-)?context|--max-count").fullmatch
+_TYPED = re.compile(r"-[A-Za-z]*[tTj]|--type(?:-not)?").fullmatch
+_GLOBBED = re.compile(r"-g|--i?glob|--include").fullmatch
+_SETS_ID = re.compile(r"0?[2467]\d{3}|.*[+=][rwx]*s.*").fullmatch
 _RECURSIVE = re.compile(r"-[A-Za-z]*[rR][A-Za-z]*|--recursive").fullmatch
 
 
@@ -87,10 +92,21 @@ def pattern_first(judge: Judge, command: Command) -> bool:
     """grep and its like: the first operand is a pattern, not a file, and so is the value of `-e`."""
     skipped = letters(command, "ef") or has(command, "--regexp", "--file", "--files")
     patterns = {word.text for word in value(command, "-e", "--regexp")}
+    # the numbers behind `-A` and the types behind `-t` are neither pattern nor file; a pattern for names is like a file
+    numbers = {
+        id(after)
+        for before, after in pairwise(command.arguments)
+        if (_NUMBERED(before.text) and after.text.isdigit()) or (command.name == "rg" and _TYPED(before.text))
+    }
+    globs = {id(after) for before, after in pairwise(command.arguments) if _GLOBBED(before.text)}
     for word in command.arguments:
         if word.text.startswith("-"):
             if not word.text.startswith(("-e", "--regexp")):
                 judge.read(word, command)
+        elif id(word) in numbers:
+            continue
+        elif id(word) in globs:
+            judge.read(word, command)
         elif not skipped:
             skipped = True
         elif word.text not in patterns:
@@ -172,6 +188,10 @@ def copies(judge: Judge, command: Command) -> bool:
         judge.write(word, command)
     for word in words if targets else words[:-1]:
         judge.read(word, command)
+        if command.name == "ln" and any(place is not None and not place.inside for place in judge.place(word)):
+            judge.add("outside-read", f"`{shown(command)}` makes a way out of the workspace")
+    if any(_SETS_ID(mode.text) for mode in value(command, "-m", "--mode")):
+        judge.add("permissions", f"`{shown(command)}` lets a program run with the rights of its owner")
     return True
 
 

@@ -33,6 +33,9 @@ _QUIET_SETTINGS = re.compile(
 ).fullmatch
 
 
+_FILE_NAME = re.compile(r"(?:.*/)?[^/]*[^/.]\.[A-Za-z]\w{0,5}").fullmatch
+
+
 def git(judge: Judge, command: Command) -> bool:
     words = command.arguments
     verb, rest = _verb(judge, command)
@@ -161,6 +164,12 @@ def _checkout(judge: Judge, text: str, words: list[str], flags: set[str], letter
         or letters & {"f", "B", "C"}
     ):
         judge.add("discards-work", f"`{text}` throws away uncommitted changes")
+        return
+    operands = [word for word in words if not word.startswith("-")]
+    creates = bool(letters & {"b", "c", "t"}) or "--track" in flags
+    # `git checkout file` and `git checkout commit file` overwrite the file
+    if any(_FILE_NAME(word) for word in operands) or (len(operands) > 1 and not creates):
+        judge.add("discards-work", f"`{text}` overwrites files with an earlier state")
 
 
 def _restore(judge: Judge, text: str, words: list[str], flags: set[str], letters: set[str]) -> None:

@@ -327,7 +327,7 @@ def _hides(wrapper: str) -> bool:
     program, blank, option = wrapper.partition(" ")
     if not blank:
         return program in HIDING
-    return program in HIDING_BY_OPTION and (option.startswith("-") or option == "alias")
+    return program in HIDING_BY_OPTION and ("-" in option or option.isupper() or option == "alias")
 
 
 def _runs_code(variable: str) -> bool:

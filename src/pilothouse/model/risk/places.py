@@ -57,7 +57,7 @@ _SECRET = re.compile(
     re.VERBOSE,
 ).match
 _SECRET_NAME = re.compile(
-    r"""(?:\.env(?:rc)?|\.env\..+|.+\.env|\.netrc|_netrc|\.npmrc|\.yarnrc(?:\.yml)?|\.pypirc|\.git-credentials|\.pgpass
+    r"""(?:\.env(?:rc)?|\.env[.~_-].*|.+\.env|\.netrc|_netrc|\.npmrc|\.yarnrc(?:\.yml)?|\.pypirc|\.git-credentials|\.pgpass
         |\.my\.cnf|\.htpasswd|\.dockercfg|\.(?:bash|zsh|sh|python|psql|mysql|node_repl|rediscli|sqlite)_?history
         |.+\.(?:pem|key|p12|pfx|p8|jks|keystore|kdbx|ppk|asc|gpg|keychain(?:-db)?|ovpn|age)
         |id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?.*|credentials(?:\.(?:json|ya?ml|toml|ini|xml|csv))?
@@ -77,6 +77,7 @@ _AUTORUN = re.compile(
         |\.zlogout|\.kshrc|\.cshrc|\.tcshrc|\.login|\.inputrc|\.xinitrc|\.xprofile|\.xsession(?:rc)?|\.config/fish(?:/.*)?
         |\.config/autostart(?:/.*)?|\.config/systemd(?:/.*)?|\.config/environment\.d(?:/.*)?|\.pam_environment
         |Library/Launch(?:Agents|Daemons)(?:/.*)?|\.git/(?:hooks(?:/.*)?|config|info/attributes)|\.gitconfig
+        |\.github/(?:workflows|actions)(?:/.*)?|\.gitlab-ci\.yml|\.circleci(?:/.*)?
         |\.config/git(?:/.*)?|\.husky(?:/.*)?|\.vimrc|\.vim(?:/.*)?|\.config/nvim(?:/.*)?|\.emacs(?:\.d(?:/.*)?)?|\.tmux\.conf
         |\.vscode/(?:tasks|settings|launch)\.json|\.idea/workspace\.xml|\.claude/(?:settings(?:\.local)?\.json|hooks(?:/.*)?)
         |\.codex/config\.toml|\.gemini/settings\.json|\.cursor/(?:mcp|hooks)\.json|\.mcp\.json|\.ssh/(?:config|rc|environment)

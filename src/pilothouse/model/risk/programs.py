@@ -164,7 +164,10 @@ INTERPRETERS: Final = re.compile(
 SHELL_NAMES: Final = names("sh bash zsh dash ksh ash fish rbash mksh csh tcsh yash")
 # programs whose scripts or options may hold commands of the shell
 HIDING: Final = names("vim vi nvim ex gvim gdb awk gawk mawk nawk jq emacs tclsh sqlite3")
-HIDING_BY_OPTION: Final = names("tar gtar bsdtar rsync scp sftp git man zip sort split wget tcpdump rg gcc ssh")
+HIDING_BY_OPTION: Final = names(
+    "tar gtar bsdtar rsync scp sftp git man zip sort split wget tcpdump rg gcc ssh go make gmake npm pandoc psql mysql"
+    " cmake mapfile readarray compgen complete"
+)
 FETCHERS: Final = names(
     "curl wget wget2 http https httpie xh aria2c axel fetch lynx w3m links nc ncat netcat socat scp sftp ftp lftp"
     " tftp ssh dig nslookup host rclone gsutil openssl telnet"
@@ -178,7 +181,8 @@ QUERY: Final = re.compile(
     r"|truncate(?:\s+table)?\s+\w|delete\s+from|alter\s+(?:table|user|role|database|system)|grant\s+\w|revoke\s+\w|update\s+\S+\s+set"
     r"|insert\s+into|replace\s+into|create\s+(?:or\s+replace\s+)?(?:user|role|function|extension)|copy\s+\S+\s+(?:to|from)"
     r"|flushall|flushdb|config\s+set|dropdatabase|deletemany|deleteone|remove\s*\(|\.drop\s*\(|migrate\s+reset|db\s+push"
-    r"|load_extension|pg_read_file|lo_export|into\s+(?:out|dump)file|\\!|\.shell|\.system|\.import|shutdown|reset\s+--force)",
+    r"|load_extension|pg_read_file|lo_export|into\s+(?:out|dump)file|shutdown|reset\s+--force)|\\!|\bsystem\s+[\w./]"
+    r"|(?:^|[\s;])\.(?:shell|system|import|load|output|once|read|restore|save|backup)\b",
     re.IGNORECASE,
 ).search
 CODE_DANGER: Final = re.compile(

@@ -28,6 +28,9 @@ from .services import (
     service,
 )
 
+METADATA = re.compile(
+    r"169\.254\.169\.254|metadata\.google\.|100\.100\.100\.200|fd00:ec2:|2852039166|0xa9fea9fe", re.IGNORECASE
+).search
 _REMOTE = re.compile(r"(?:[\w.-]+@)?[\w.-]+:(?!\\)|rsync://|.*::").match
 
 
@@ -51,10 +54,16 @@ def curl(judge: Judge, command: Command) -> bool:
         command, "-d", "--data", "--data-raw", "--data-binary", "--data-urlencode", "--json", "-F", "--form", "-T",
         "--upload-file", "--form-string", "--post-data", "--post-file", "--body-data", "--body-file", "--data-ascii",
     ) or bool(value(command, "-d", "-F", "-T"))  # fmt: skip
+    # `-H @file` sends the file, `--variable` takes one into the address
+    body = body or has(command, "--variable", "--url-query")
+    body = body or any(word.text.startswith("@") for word in value(command, "-H", "--header"))
     if (body or method not in {"GET", "HEAD", "OPTIONS"}) and not local:
         judge.add("sends-network", f"`{shown(command)}` sends data over the network")
     else:
         judge.add("reads-network", f"`{shown(command)}` reads from the network")
+    if any(METADATA(word.text) for word in command.arguments):
+        judge.secrets = True
+        judge.add("secret-read", f"`{shown(command)}` asks for the machine's credentials")
     keys = {word.text for word in value(command, "--key", "--cert", "--cacert", "-E")}
     targets = value(
         command, "-o", "--output", "-O", "--output-document", "-P", "--directory-prefix", "--output-dir", "-D", "-c"
@@ -162,6 +171,12 @@ def variables(judge: Judge, command: Command) -> bool:
     return False
 
 
+def clock(judge: Judge, command: Command) -> bool:
+    if has(command, "-s", "--set"):
+        judge.add("system", f"`{shown(command)}` sets the clock")
+    return False
+
+
 def openssl(judge: Judge, command: Command) -> bool:
     if subcommand(command) == "s_client":
         judge.network = True
@@ -211,6 +226,7 @@ RULES: dict[str, Rule] = {
     "rsync": rsync,
     "crontab": crontab,
     "openssl": openssl,
+    "date": clock,
     "sort": outputs("-o", "--output"),
     "uniq": outputs(first_operand=1),
     "tree": outputs("-o"),

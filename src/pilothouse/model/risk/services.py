@@ -19,6 +19,8 @@ def packages(judge: Judge, command: Command) -> bool:
         if name in {"yarn", "pnpm"} and not words:
             judge.add("installs-packages", f"`{text}` installs packages")
         return True
+    if name in {"deno", "bun"} and any("://" in word.text for word in plain(command)[:3]):
+        judge.add("fetch-and-run", f"`{text}` runs code from the network")
     if verb in programs.PUBLISHES or (name in {"gem", "nuget"} and verb == "push"):
         judge.add("publishes", f"`{text}` publishes or changes an account")
     elif name in programs.SYSTEM_MANAGERS and (
@@ -101,6 +103,9 @@ def docker(judge: Judge, command: Command) -> bool:
     return True
 
 
+_SECRETS = re.compile(r"(?:.*[,/])?secrets?(?:[./,].*)?", re.IGNORECASE).fullmatch
+
+
 def verbs(reads: str, code: str, deed: str, *, reading: str = "reads-network", medium: str = "") -> Rule:
     """Programs for services elsewhere: some verbs read, all others change."""
     reading_verbs, medium_verbs = programs.names(reads), programs.names(medium)
@@ -110,6 +115,8 @@ def verbs(reads: str, code: str, deed: str, *, reading: str = "reads-network", m
         text = shown(command)
         judge.network = True
         given = set(words[:3])
+        if deed == "changes a cluster" and (any(_SECRETS(word) for word in words) or has(command, "--raw")):
+            judge.add("secret-read", f"`{text}` reads credentials of the cluster")
         if not words or (given & reading_verbs and not given & {"delete", "secret", "token", "apply", "destroy", "rm"}):
             judge.add(reading, f"`{text}` asks a service")
         elif given & medium_verbs:
@@ -206,13 +213,15 @@ def database(judge: Judge, command: Command) -> bool:
 
 
 TERRAFORM = verbs(
-    "plan validate fmt show output version providers graph init get state-list console", "infrastructure",
+    "plan validate fmt show output version providers graph init get state-list console metadata modules",
+    "infrastructure",
     "changes infrastructure", reading="runs-program",
 )  # fmt: skip
 
 
 KUBECTL = verbs(
-    "get describe logs version explain top api-resources cluster-info diff wait config",
+    "get describe logs version explain top api-resources api-versions cluster-info diff wait config events"
+    " completion options",
     "infrastructure",
     "changes a cluster",
 )

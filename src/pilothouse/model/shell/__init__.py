@@ -17,8 +17,12 @@ from .wrappers import unwrap
 __all__ = ["Command", "Redirect", "Script", "Word", "parse"]
 
 
-def parse(text: str) -> Script:
-    """Every command that `text` could run, and the reasons, if any, not to trust that list."""
+def parse(text: str, *, unwrapped: bool = True) -> Script:
+    """Every command that `text` could run, and the reasons, if any, not to trust that list.
+
+    With `unwrapped=False` simple commands stay as they are written: `sudo rm x` is one command of sudo, and the text
+    given to `sh -c` is a word like any other.
+    """
     state = State()
-    Walker(state, unwrap).read(text, Scope())
+    Walker(state, unwrap if unwrapped else Walker.record).read(text, Scope())
     return state.script()

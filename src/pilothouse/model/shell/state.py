@@ -19,6 +19,8 @@ class Scope(NamedTuple):
     piped: bool = False
     # what the command reads on its standard input, where that is known
     feed: Word | None = None
+    # the value of a loop's variable, where it is known
+    bound: tuple[tuple[str, Word], ...] = ()
 
     def inside(self, *names: str) -> Scope:
         return self._replace(context=self.context.union(names))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from .grammar import EXPRESSIONS, REDIRECTS, SEPARATORS, WORDS
 from .nouns import Command, Word
+from .redirects import redirect
 from .state import Draft, Scope
-from .tree import EXPRESSIONS, HANDLERS, REDIRECTS, SEPARATORS, Walker
+from .tree import HANDLERS, Walker
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -110,6 +113,7 @@ def compound(walker: Walker, node: Node, scope: Scope, depth: int) -> None:
     """`{ …; }`, or `(( … ))` which the grammar files under the same name."""
     if node.children and node.children[0].type == "((":
         walker.features.add("arithmetic")
+        walker.evaluated(node)
         walker.expression(node, scope, depth)
     else:
         children = node.children
@@ -125,7 +129,7 @@ def function(walker: Walker, node: Node, scope: Scope, depth: int) -> None:
         if child.type in REDIRECTS:
             draft = Draft(scope)
             subs: list[Node] = []
-            walker.redirect(child, draft, subs)
+            redirect(walker, child, draft, subs)
             inner = inner._replace(redirects=(*draft.redirects, *inner.redirects))
             walker.substitutions(subs, scope, depth)
     name, before = "", len(walker.state.commands)
@@ -140,6 +144,43 @@ def function(walker: Walker, node: Node, scope: Scope, depth: int) -> None:
             walker.features.add("fork-bomb")
 
 
+def takes_effect(name: str) -> bool:
+    """Whether a variable is of the kind that programs look at: setting it is not a matter of the script alone."""
+    return not name.islower() or name.startswith("npm_config") or name.endswith("_proxy")
+
+
+MAX_VALUES = 8
+"""Values of a loop's variable up to which its body is read once for each."""
+
+
+def for_loop(walker: Walker, node: Node, scope: Scope, depth: int) -> None:
+    """`for NAME in WORDS`: where all words are known, so is the variable, as long as nothing else sets it."""
+    walker.features.add("loop")
+    inner = scope.inside("loop")
+    name = next((walker.source(child) for child in node.children if child.type == "variable_name"), "")
+    values: list[Word] = []
+    for child in node.children:
+        if child.type in WORDS and child.type != "variable_name":
+            values.append(walker.word(child, []))
+    if name and takes_effect(name):
+        draft = Draft(inner)
+        draft.assignments.append((name, Word("", False)))
+        walker.record(draft)
+    # a second mention of the bare name may give it another value: another loop, `read`, an assignment
+    once = len(re.findall(rf"(?<![$\w{{]){re.escape(name)}(?!\w)", walker.text)) == 1
+    used = f'"${name}"' in walker.source(node) or f'"${{{name}}}"' in walker.source(node)
+    known = name and used and once and all(word.static or _plain_glob(word) for word in values)
+    if not known or not 0 < len(values) <= MAX_VALUES or len(scope.bound) > 1:
+        walker.sequence(node, inner, depth)
+        return
+    for value in values:
+        walker.sequence(node, inner._replace(bound=(*scope.bound, (name, value))), depth)
+
+
+def _plain_glob(word: Word) -> bool:
+    return word.glob and not any(one in word.raw for one in "$`{}()~\\\"'")
+
+
 def c_style_for(walker: Walker, node: Node, scope: Scope, depth: int) -> None:
     walker.features.update(("loop", "arithmetic"))
     for child in node.children:
@@ -147,6 +188,7 @@ def c_style_for(walker: Walker, node: Node, scope: Scope, depth: int) -> None:
             walker.statement(child, child.type, scope.inside("loop"), depth + 1)
         elif child.is_named:
             subs: list[Node] = []
+            walker.evaluated(child)
             walker.within(child, subs)
             walker.substitutions(subs, scope, depth)
 
@@ -197,8 +239,14 @@ def test(walker: Walker, node: Node, scope: Scope, depth: int) -> None:
         walker.error("a bracket was not understood")
     elif name == "[" and _ends_test(walker, node):
         walker.error("a test in single brackets was not understood")
+    if name == "((" or _COUNTS(raw):
+        walker.evaluated(node)
     walker.record(draft)
     walker.expression(node, scope, depth)
+
+
+# these take an operand for arithmetic or for the name of a variable with a subscript
+_COUNTS = re.compile(r"\s-(?:eq|ne|lt|le|gt|ge|v|R)\s").search
 
 
 def _ends_test(walker: Walker, node: Node) -> bool:
@@ -240,6 +288,7 @@ HANDLERS.update(
         "case_item": case_item,
         "function_definition": function,
         "c_style_for_statement": c_style_for,
+        "for_statement": for_loop,
         "declaration_command": declaration,
         "unset_command": declaration,
         "variable_assignment": assignments,
@@ -248,5 +297,5 @@ HANDLERS.update(
         "comment": Walker.comment,
     }
 )
-grouped("for_statement", "while_statement", feature="loop")
+grouped("while_statement", feature="loop")
 grouped("subshell", feature="subshell")

@@ -10,17 +10,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from functools import cache
 from typing import TYPE_CHECKING
 
-from .nouns import Command, Redirect, Word
+from .grammar import (
+    EVALUATED,
+    EXPANSIONS,
+    EXPRESSIONS,
+    HIDDEN_SUBSTITUTION,
+    OPEN_WORDS,
+    REDIRECTS,
+    RESERVED,
+    SEPARATORS,
+    SETS_VARIABLE,
+    SUBSTITUTIONS,
+    WORDS,
+    parser,
+)
+from .nouns import Command, Word
 from .quoting import Reader
+from .redirects import attached, redirect
 from .state import Draft, Scope, State
 
 if TYPE_CHECKING:
-    from tree_sitter import Language, Node, Parser
+    from tree_sitter import Node
 
-__all__ = ["EXPRESSIONS", "HANDLERS", "REDIRECTS", "SEPARATORS", "Draft", "Scope", "State", "Walker", "parser"]
+__all__ = ["HANDLERS", "Unwrap", "Walker"]
 
 MAX_LENGTH = 65_536
 MAX_DEPTH = 48  # of syntax
@@ -34,55 +48,20 @@ MAX_PIECES = 200  # of a text with a syntax error, read one by one
 _OPERATORS = re.compile(r"[;&|\n(){}`]+|\$\(")
 _BLANK = re.compile(r"(?:[ \t\n]|\\\n)*").fullmatch
 _BLANK_IN_LINE = re.compile(r"(?:[ \t]|\\\n)*").fullmatch
-_HIDDEN_SUBSTITUTION = re.compile(r"(?<!\\)(?:`|\$\((?!\())").search
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]").search
 _SURROGATE = re.compile("[\ud800-\udfff]").search
+_BACKQUOTED = re.compile(r"\\[$`\\\"]").search
 _LONE_DASH = re.compile(r"[ \t]+-[ \t]*").fullmatch
+_WHOLE_VARIABLE = re.compile(r'"\$(?:(\w+)|\{(\w+)\})"').fullmatch
+_LITERAL_DOCUMENT = re.compile(
+    r""""\$\(cat <<[ \t]*(?P<quote>['"])(?P<end>\w+)(?P=quote)\n"""
+    r"""(?P<body>(?:(?!(?P=end)\n).*\n)*)(?P=end)\n[ \t\n]*\)\""""
+).fullmatch
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[.*\])?", re.DOTALL).fullmatch
-_FD_VARIABLE = re.compile(r"\{\w+\}").fullmatch
-
-EXPANSIONS = frozenset(
-    {"simple_expansion", "expansion", "command_substitution", "process_substitution", "arithmetic_expansion"}
-)
-SUBSTITUTIONS = {"command_substitution": "substitution", "process_substitution": "process-substitution"}
-WORDS = EXPANSIONS | {
-    "word", "number", "string", "raw_string", "ansi_c_string", "translated_string", "concatenation",
-    "brace_expression", "extglob_pattern", "regex", "command_name", "variable_name", "special_variable_name",
-    "test_operator", "string_content",
-}  # fmt: skip
-EXPRESSIONS = frozenset(
-    {"unary_expression", "binary_expression", "postfix_expression", "ternary_expression", "parenthesized_expression",
-     "subscript", "array", "variable_assignment"}
-)  # fmt: skip
-SEPARATORS = frozenset({";", "&", "&&", "||", ";;", ";&", ";;&", "\n", "|", "|&", "!", "{", "}", "(", ")", "$(", "`",
-                        "<(", ">(", "then", "fi", "if", "elif", "else", "while", "until", "do", "done", "for", "select",
-                        "in", "case", "esac", "function", "((", "))", ","})  # fmt: skip
-OPEN_WORDS = frozenset({"$", "=~", "==", "=", "[", "]", "!", "-", "+", "{", "}"})
-
-
-RESERVED = frozenset({"!", "{", "}", "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case",
-                      "esac", "in", "function", "select", "time", "coproc"})  # fmt: skip
-
 
 Unwrap = Callable[["Walker", Draft], None]
-
-
-@cache
-def _grammar() -> Language:
-    """Loaded on first use: it is too dear for an import."""
-    from tree_sitter import Language
-    from tree_sitter_bash import language
-
-    return Language(language())
-
-
-def parser() -> Parser:
-    """A parser for one text: making it costs half a microsecond, and sharing one between threads is not safe."""
-    from tree_sitter import Parser
-
-    return Parser(_grammar())
 
 
 class Walker:
@@ -158,7 +137,7 @@ class Walker:
 
     def nested(self, text: Word | str, scope: Scope, wrapper: str) -> None:
         """Read a script held in a string, such as the argument of `sh -c`."""
-        scope = scope._replace(wrappers=(*scope.wrappers, wrapper), feed=None)
+        scope = scope._replace(wrappers=(*scope.wrappers, wrapper), feed=None, bound=())
         if isinstance(text, Word):
             if not text.static and (text.raw[:1] != "~"):
                 self.dynamic(f"{wrapper} runs text that is only known when it runs")
@@ -241,6 +220,8 @@ class Walker:
         for sub in subs:
             name = SUBSTITUTIONS[sub.type]
             self.features.add(name)
+            if self.text[sub.start_byte] == "`" and _BACKQUOTED(self.source(sub)):
+                self.error("backquotes take off a backslash before the text is read")
             self.sequence(sub, scope._replace(redirects=(), context=scope.context | {name}), depth + 1)
 
     def expression(self, node: Node, scope: Scope, depth: int) -> None:
@@ -283,9 +264,24 @@ class Walker:
                 self.features.add("arithmetic" if kind == "arithmetic_expansion" else "variable")
                 if kind != "simple_expansion":
                     self.within(here, subs)
+                if kind == "arithmetic_expansion":
+                    self.evaluated(here)
 
     def within(self, node: Node, subs: list[Node]) -> None:
         """Substitutions inside `${…}` and `$((…))`, with a check that the tree saw all of them."""
+        if HIDDEN_SUBSTITUTION(self.outside(node, subs)):
+            self.error("an expansion was not understood")
+
+    def evaluated(self, node: Node) -> None:
+        """Arithmetic expands its text once more: what quotes keep from the tree, bash runs all the same."""
+        text = self.outside(node, [])
+        if EVALUATED(text):
+            self.dynamic("arithmetic runs commands that stand in quotes")
+        if SETS_VARIABLE(text):
+            self.error("arithmetic sets a variable that other programs look at")
+
+    def outside(self, node: Node, subs: list[Node]) -> str:
+        """The text of a node without the substitutions the tree found in it; these are added to `subs`."""
         text = self.text
         rest: list[str] = []
         position = node.start_byte
@@ -299,8 +295,7 @@ class Walker:
             else:
                 stack.extend(reversed(here.children))
         rest.append(text[position : node.end_byte])
-        if _HIDDEN_SUBSTITUTION("".join(rest)):
-            self.error("an expansion was not understood")
+        return "".join(rest)
 
     # ---- simple commands -----------------------------------------------------------------------------------------
 
@@ -361,18 +356,31 @@ class Walker:
                     self.collect(child_next, spans, subs)
                     end = child_next.end_byte
                     index += 1
-                draft.words.append(self.reader.word(start, end, spans))
+                draft.words.append(self.known(self.reader.word(start, end, spans), draft.scope, subs, start))
             elif kind == "variable_assignment":
                 draft.assignments.append(self.assignment(child, subs))
             elif kind in REDIRECTS:
-                fd = None if child.children[0].type.startswith("&") else self.attached(draft, start)
-                self.redirect(child, draft, subs, fd)
+                fd = None if child.children[0].type.startswith("&") else attached(self, draft, start)
+                redirect(self, child, draft, subs, fd)
             elif kind == "comment":
                 self.comment(child, draft.scope, 0)
             else:
                 self.error(f"{kind} was not understood")
                 if child.is_named:
                     self.statement(child, kind, draft.scope, 1)
+
+    def known(self, word: Word, scope: Scope, subs: list[Node], start: int) -> Word:
+        """The word with a value for what it expands, where the text itself gives one."""
+        if word.static or word.raw[:2] != '"$':
+            return word
+        if scope.bound and (name := _WHOLE_VARIABLE(word.raw)):
+            value = dict(scope.bound).get(name[1] or name[2])
+            return value or word
+        if word.raw[:3] == '"$(' and (text := _LITERAL_DOCUMENT(word.raw)) and subs[-1].start_byte == start + 1:
+            # `"$(cat <<'EOF' … )"` is a way to write a text of several lines, and runs nothing else
+            subs.pop()
+            return Word(text["body"].rstrip("\n"), True, False, word.raw)
+        return word
 
     def assignment(self, node: Node, subs: list[Node]) -> tuple[str, Word]:
         children = node.children
@@ -394,142 +402,6 @@ class Walker:
             self.collect(child, spans, subs)
         return name, self.reader.word(start, end, spans)
 
-    # ---- redirections --------------------------------------------------------------------------------------------
-
-    def attached(self, draft: Draft, start: int) -> int | None:
-        """The descriptor in front of a redirection where the grammar took it for a word."""
-        raw = draft.words[-1].raw if draft.words else ""
-        position = start
-        if not raw or self.text[position - len(raw) : position] != raw:
-            return None
-        if _FD_VARIABLE(raw):
-            self.error("a redirection into a variable was not understood")
-        if not (raw.isascii() and raw.isdigit()):
-            return None
-        draft.words.pop()
-        return _number(raw)
-
-    def redirect(self, node: Node, draft: Draft, subs: list[Node], fd: int | None = None) -> None:
-        """Read one redirection; words the grammar counts to it after its target are arguments of the command."""
-        if node.type == "heredoc_redirect":
-            self.heredoc(node, draft, subs)
-            return
-        operator, target = "", None
-        rest: list[Node] = []
-        self.edges(node, node.children)
-        end = -1
-        for child in node.children:
-            kind, start = child.type, child.start_byte
-            if end >= 0 and end != start:
-                self.gap(end, start, in_line=True)
-            if kind == "file_descriptor":
-                fd = _number(self.source(child))
-                if fd is None:
-                    # the grammar takes the option in `head -5>file` for a descriptor
-                    draft.words.append(self.reader.word(start, child.end_byte, {}))
-                    self.attached(draft, child.end_byte)
-            elif not child.is_named and not operator:
-                operator = kind
-            elif target is None and not operator.endswith("&-"):
-                target = self.word(child, subs)
-            elif end == start and not rest and target is not None:
-                self.error("the target of a redirection was not understood")
-            else:
-                rest.append(child)
-            end = child.end_byte
-        found = Redirect(operator, target, fd)
-        draft.redirects.append(found)
-        if found.writes:
-            self.features.add("redirect-write")
-        if rest:
-            self.simple(rest, draft, subs)
-
-    def heredoc(self, node: Node, draft: Draft, subs: list[Node]) -> None:
-        self.features.add("heredoc")
-        operator, delimiter, quoted = "<<", "", False
-        body, ended = Word("", True, False, ""), False
-        fd = None
-        after: list[Node] = []
-        loose: list[Node] = []
-        for child in node.children:
-            kind = child.type
-            if kind in {"<<", "<<-"}:
-                operator = kind
-            elif kind == "file_descriptor":
-                fd = _number(self.source(child))
-            elif kind == "heredoc_start":
-                raw = self.source(child)
-                quoted = not raw.isalnum() and any(c in raw for c in "'\"\\")
-                delimiter = self.reader.word(child.start_byte, child.end_byte, {}).text
-            elif kind == "heredoc_body":
-                body = self.heredoc_body(child, subs, quoted=quoted)
-            elif kind == "heredoc_end":
-                ended = True
-                self.heredoc_end(child, body.raw, delimiter, tabs=operator == "<<-")
-            elif kind in WORDS or kind in {"file_redirect", "herestring_redirect", "heredoc_redirect"}:
-                loose.append(child)
-            else:
-                after.append(child)
-        if not ended:
-            self.error("a here-document does not end")
-        draft.redirects.append(Redirect(operator, body, fd))
-        if loose:
-            self.simple_loose(loose, draft, subs)
-        self.after_heredoc(after, draft)
-
-    def simple_loose(self, nodes: list[Node], draft: Draft, subs: list[Node]) -> None:
-        for node in nodes:
-            self.simple([node], draft, subs)
-
-    def after_heredoc(self, nodes: list[Node], draft: Draft) -> None:
-        """What follows `<<EOF` on its line: the grammar keeps it inside the redirection."""
-        scope = draft.scope
-        for index, node in enumerate(nodes):
-            if not node.is_named:
-                if node.type not in SEPARATORS:
-                    self.error(f"the shell text has an operator that was not understood: {node.type}")
-                continue
-            inner = scope._replace(redirects=())
-            operator = node.children[0] if node.type == "pipeline" and node.children else nodes[index - 1]
-            if operator.type in {"|", "|&"}:
-                self.pending(node, inner, draft)
-            else:
-                draft.after.append((node, inner))
-
-    def pending(self, node: Node, scope: Scope, draft: Draft) -> None:
-        self.features.add("pipeline")
-        feed = draft.redirects[-1].target if draft.words and draft.words[0].text == "cat" else None
-        draft.after.append((node, scope._replace(piped=True, feed=feed)))
-
-    def heredoc_body(self, node: Node, subs: list[Node], *, quoted: bool) -> Word:
-        raw = self.source(node)
-        if quoted:
-            return Word(raw, True, False, raw)
-        spans: dict[int, int] = {}
-        self.collect(node, spans, subs)
-        rest, position = [], node.start_byte
-        for start in sorted(spans):
-            rest.append(self.text[position:start])
-            position = spans[start]
-        rest.append(self.text[position : node.end_byte])
-        if _HIDDEN_SUBSTITUTION("".join(rest)):
-            self.error("a here-document was not understood")
-        return Word(raw, not spans and "\\" not in raw, False, raw)
-
-    def heredoc_end(self, node: Node, body: str, delimiter: str, *, tabs: bool) -> None:
-        """The end must be where bash sees it: the first line that is the delimiter and nothing else."""
-        start, end = node.start_byte, node.end_byte
-        line_start = self.text.rfind("\n", 0, start) + 1
-        before = self.text[line_start:start]
-        newline = self.text.find("\n", end)
-        after = self.text[end : newline if newline >= 0 else len(self.text)]
-        lines = body.split("\n")
-        if tabs:
-            lines = [line.lstrip("\t") for line in lines]
-            before = before.lstrip("\t")
-        if before or after or self.source(node) != delimiter or delimiter in lines[:-1]:
-            self.error("the end of a here-document is unclear")
-
     def source(self, node: Node) -> str:
         return self.text[node.start_byte : node.end_byte]
 
@@ -540,16 +412,9 @@ class Walker:
             self.error("a comment was not understood")
 
 
-REDIRECTS = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirect"})
-
-
 def _wordlike(node: Node) -> bool:
     kind = node.type
     return kind in WORDS or (kind in OPEN_WORDS and not node.is_named)
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else None
 
 
 HANDLERS: dict[str, Callable[[Walker, Node, Scope, int], None]] = {}

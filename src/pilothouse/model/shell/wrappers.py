@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from .hidden import EXPANDING, cmake, command_options, copy_over_ssh, expanding, git, ssh_options, with_options
 from .interpreters import code, shell, source, su
 from .nouns import Word
 from .prefixes import UNKNOWN, assignments, below, inner, options, placeholder, prefixed, take_off
@@ -18,7 +19,6 @@ from .table import (
     CODE_OPERAND,
     CODE_OPTIONS,
     COMMAND_OPTIONS,
-    GIT_RUNS,
     PREFIXES,
     ROOT_VALUES,
     ROOTS,
@@ -218,82 +218,8 @@ _PARALLEL = Prefix(
 )  # fmt: skip
 
 
-def git(walker: Walker, draft: Draft, name: str) -> bool:
-    """Aliases and settings given on the command line, and options that name a program."""
-    walker.record(draft)
-    words = draft.words
-    for i in range(1, len(words)):
-        text = words[i].text
-        setting = words[i + 1] if text == "-c" and i + 1 < len(words) else None
-        if text.startswith("-c") and "=" in text and "." in text:
-            setting = Word(text[2:], words[i].static, False, text[2:])
-        if text.startswith("--config-env"):
-            walker.error("git takes a setting from a variable")
-        if setting is not None:
-            _git_setting(walker, draft, setting)
-        if text in {"-x", "--exec"} and "rebase" in {word.text for word in words[1:i]} and i + 1 < len(words):
-            walker.nested(words[i + 1], below(draft), "git rebase -x")
-        if text.startswith("--exec=") and "rebase" in {word.text for word in words[1:i]}:
-            walker.nested(Word(text[7:], words[i].static), below(draft), "git rebase -x")
-    if len(words) > 3 and words[1].text == "config":
-        _git_config(walker, draft, [word for word in words[2:] if not word.text.startswith("-")])
-    command_options(walker, draft, name)
-    return True
-
-
-def _git_setting(walker: Walker, draft: Draft, setting: Word) -> None:
-    key, _, value = setting.text.partition("=")
-    key = key.lower()
-    if key.startswith("alias.") and value.startswith("!"):
-        walker.nested(Word(value[1:], setting.static, False, value[1:]), below(draft), "git alias")
-    elif key in GIT_RUNS or key.endswith((".textconv", ".cmd", ".clean", ".smudge", ".process", ".driver", ".helper")):
-        command = value.removeprefix("!")
-        if command not in {"", "cat", "true", "false", "less", "store", "cache", "osxkeychain", "manager"}:
-            walker.nested(Word(command, setting.static, False, command), below(draft), f"git -c {key}")
-
-
-def _git_config(walker: Walker, draft: Draft, operands: list[Word]) -> None:
-    operands = operands[1:] if operands and operands[0].text in {"set", "add"} else operands
-    if len(operands) >= 2:
-        text = f"{operands[0].text}={operands[1].text}"
-        _git_setting(walker, draft, Word(text, operands[0].static and operands[1].static, False, text))
-
-
-def command_options(walker: Walker, draft: Draft, name: str) -> None:
-    """Options whose value is a command line (`tar --to-command=…`, `rsync -e …`)."""
-    known = COMMAND_OPTIONS[name]
-    words = draft.words
-    for i in range(1, len(words)):
-        text = words[i].text
-        if text[:1] != "-":
-            continue
-        for option in known:
-            if option.endswith("=") and text.startswith(option):
-                value = text[len(option) :]
-                walker.nested(Word(value, words[i].static, False, value), below(draft), f"{name} {option}")
-            elif text == option and i + 1 < len(words):
-                following = words[i + 1]
-                if option == "--checkpoint-action" and not following.text.startswith("exec="):
-                    continue
-                walker.nested(following, below(draft), f"{name} {option}")
-            elif text == "--checkpoint-action" and option.startswith(text) and i + 1 < len(words):
-                value = words[i + 1].text.removeprefix("exec=")
-                walker.nested(Word(value, words[i + 1].static, False, value), below(draft), f"{name} {option}")
-
-
-def with_options(walker: Walker, draft: Draft, name: str) -> bool:
-    walker.record(draft)
-    command_options(walker, draft, name)
-    return True
-
-
 def ssh(walker: Walker, draft: Draft, name: str) -> bool:
-    for i, word in enumerate(draft.words):
-        text = word.text.removeprefix("-o") if word.text.startswith("-o") else word.text
-        if draft.words[i - 1].text == "-o" or word.text.startswith("-o"):
-            key, _, value = (text if "=" in text.partition(" ")[0] else text.replace(" ", "=", 1)).partition("=")
-            if key.lower() in {"proxycommand", "localcommand", "knownhostscommand"} and value != "none":
-                walker.nested(Word(value, word.static, False, value), below(draft), f"ssh -o {key}")
+    ssh_options(walker, draft, name)
     draft.scope = draft.scope.inside("remote")
     return take_off(walker, draft, PREFIXES["ssh"], "ssh", 1)
 
@@ -315,7 +241,8 @@ def coproc(walker: Walker, draft: Draft, name: str) -> bool:
 
 
 HANDLERS: dict[str, Handler] = {
-    **dict.fromkeys(COMMAND_OPTIONS, with_options),
+    **dict.fromkeys(EXPANDING, expanding),
+    **{name: with_options for name in COMMAND_OPTIONS if " " not in name and name not in EXPANDING},
     **dict.fromkeys(PREFIXES, prefixed),
     **dict.fromkeys(ROOTS, subcommand),
     **dict.fromkeys(SHELLS, shell),
@@ -335,6 +262,9 @@ HANDLERS: dict[str, Handler] = {
     "ssh": ssh,
     "tmux": tmux,
     "coproc": coproc,
+    "cmake": cmake,
+    "scp": copy_over_ssh,
+    "sftp": copy_over_ssh,
     "source": source,
     ".": source,
 }
