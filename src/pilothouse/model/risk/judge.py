@@ -21,6 +21,7 @@ from .programs import (
     HIDING_BY_OPTION,
     INTERPRETERS,
     NAMED,
+    QUERY,
     READERS,
     SHELL_NAMES,
     SILENT,
@@ -35,6 +36,12 @@ _LOCAL = re.compile(
     r"(?:https?://)?(?:localhost|127\.\d+\.\d+\.\d+|\[::1\]|0\.0\.0\.0|host\.docker\.internal)(?:[:/?]|$)"
 ).match
 _NETWORK_DEVICE = re.compile(r"/dev/(?:tcp|udp)/").match
+_QUERIES = frozenset({"drop", "truncate", "delete", "alter", "update", "insert"})
+_RUNNERS = frozenset(
+    {"pytest", "py.test", "tox", "nox", "jest", "vitest", "mocha", "ava", "playwright", "cypress", "rspec", "phpunit",
+     "ctest", "bats", "behave", "ward", "karma", "mix", "sbt", "gradle", "gradlew", "mvn", "mvnw", "bazel", "rake",
+     "ninja", "just", "task", "cmake", "scons", "meson"}
+)  # fmt: skip
 _TRIVIAL = frozenset({"--version", "-V", "--help", "-version"})
 _DECODERS = frozenset({"base64", "base32", "basenc", "xxd", "openssl", "uudecode", "gpg", "rev", "tr"})
 _ERROR_CODES = {
@@ -119,7 +126,9 @@ class Judge:
         started = {command.program.rpartition("/")[2], script.rpartition("/")[2]} - {""}
         if self.downloads & started:
             self.add("fetch-and-run", f"`{shown(command)}` runs what was fetched just before")
-        if name in SHELL_NAMES or INTERPRETERS(name):
+        if QUERY(" ".join(word.text for word in command.words)) and name.lower() in _QUERIES:
+            self.add("destructive-query", f"`{shown(command)}` changes or drops data")  # for a tool that takes SQL
+        elif name in SHELL_NAMES or INTERPRETERS(name) or name in _RUNNERS:
             self.add("runs-code", f"`{shown(command)}` runs code")
         else:
             self.add("runs-program", f"`{shown(command)}` runs a program whose effects are not known")
