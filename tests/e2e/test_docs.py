@@ -51,9 +51,7 @@ def test_the_proxy_passes_a_turn_on() -> None:
 @pytest.mark.parametrize(
     ("prompt", "approved", "written"), [("edit note.txt hello", True, True), ("edit note.sh hello", False, False)]
 )
-def test_the_guard_lets_pass_what_its_policy_covers(
-    tmp_path: Path, prompt: str, approved: bool, written: bool
-) -> None:
+def test_the_guard_lets_pass_what_its_policy_covers(tmp_path: Path, prompt: str, approved: bool, written: bool) -> None:
     agent = (sys.executable, "-m", "pilothouse.cli", "demo-agent")
     out = run(EXAMPLES / "guard.py", prompt, *agent, cwd=tmp_path)
     events = [json.loads(line) for line in out.splitlines()]

@@ -16,13 +16,18 @@ LAYERS = [
     {"log", "dialects", "adapters"},
     {"hub"},
     {"server"},
-    {"agents", "web", "config"},
+    {"agents", "web", "config", "terminal"},
     {"app"},
     {"cli"},
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 # agents are programs on the protocol library; nothing of the hub is in them
-ONLY = {"agents": {"acp", "agents"}, "acp": {"acp"}}
+ONLY = {
+    "agents": {"acp", "agents"},
+    "acp": {"acp"},
+    "terminal": {"model", "dialects", "terminal"},
+    "config": {"model", "config"},
+}
 # pure parts: no I/O, no loop, no clock
 PURE = {"model", "dialects"}
 IMPURE = {"asyncio", "socket", "subprocess", "sqlite3", "threading", "time", "random", "os", "pathlib"}

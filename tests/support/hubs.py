@@ -1,0 +1,119 @@
+"""Hubs for tests: with the odd agent, and what must hold of every log whatever happened."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pilothouse.hub.hub import Hub
+from pilothouse.hub.link import AgentSpec
+from pilothouse.hub.session import HubSession
+from pilothouse.log.base import EventLog
+from pilothouse.model.events import CustomEvent, Event, SessionStatusChangedEvent, decode_event
+
+PATIENCE = 20
+"""Seconds after which a test gives up waiting; far more than anything here takes."""
+ODD = str(Path(__file__).with_name("odd_agent.py"))
+
+
+def odd(*how: str, start_timeout: float = 10.0, **env: str) -> AgentSpec:
+    """The odd agent, started so."""
+    command = (sys.executable, "-S", "-E", ODD, *how)
+    return AgentSpec(name="odd", command=command, env=env, start_timeout=start_timeout)
+
+
+def odd_hub(home: Path, *how: str, cancel_deadline: float = 5.0, **options: Any) -> Hub:
+    return Hub(home=home, agents={"odd": odd(*how)}, cancel_deadline=cancel_deadline, **options)
+
+
+async def history(log: EventLog, session_id: str) -> list[Event]:
+    """All stored events."""
+    events: list[Event] = []
+    while entries := await log.read(session_id, len(events)):
+        events += (decode_event(entry.data) for entry in entries)
+    return events
+
+
+async def until(session: HubSession, wanted: str | Callable[[Event], bool], after: int = 0) -> Event:
+    """The first event of a type, or that fits."""
+    fits = wanted if callable(wanted) else lambda event: event.type == wanted
+    async with asyncio.timeout(PATIENCE):
+        async for event in session.events(after):
+            if fits(event):
+                return event
+    raise AssertionError("the hub closed before it came")
+
+
+def fact(name: str) -> Callable[[Event], bool]:
+    return lambda event: isinstance(event, CustomEvent) and event.event_name == name
+
+
+def facts(events: list[Event], name: str) -> list[dict[str, Any]]:
+    return [event.data for event in events if isinstance(event, CustomEvent) and event.event_name == name]
+
+
+def said(events: list[Event]) -> str:
+    """All that the agent said."""
+    return "".join(str(getattr(event, "delta", "")) for event in events if event.type == "message:delta")
+
+
+def check(events: list[Event], *, at_rest: bool = True) -> None:
+    """What holds of every log; `at_rest`: nothing is under way."""
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    started = Counter(data["turnId"] for data in facts(events, "turn_started"))
+    ended = Counter(data["turnId"] for data in facts(events, "turn_ended"))
+    assert set(started.values()) <= {1}
+    assert set(ended.values()) <= {1}
+    assert ended.keys() <= started.keys()
+    asked = [event.request_id for event in events if event.type == "approval:requested"]  # type: ignore[attr-defined]
+    solved = [event.request_id for event in events if event.type == "approval:resolved"]  # type: ignore[attr-defined]
+    assert len(set(solved)) == len(solved)
+    status = "starting"
+    for event in events:
+        if isinstance(event, SessionStatusChangedEvent):
+            assert event.from_ == status != event.to
+            status = event.to
+    if at_rest:
+        assert started == ended
+        assert sorted(asked) == sorted(solved)
+        assert _open_calls(events) == []
+        assert status in ("idle", "completed", "paused", "error")
+
+
+def _open_calls(events: list[Event]) -> list[str]:
+    opened: dict[str, int] = {}
+    for event in events:
+        call = getattr(event, "tool_call_id", None)
+        if event.type == "tool:start":
+            assert call not in opened, f"{call} starts twice"
+            opened[str(call)] = event.seq
+        elif event.type in ("tool:result", "tool:error"):
+            assert opened.pop(str(call), None) is not None, f"{call} ends without having begun"
+    return list(opened)
+
+
+def processes_with(mark: str) -> list[int]:
+    """The processes that have this text in their environment."""
+    found = []
+    for place in Path("/proc").iterdir():
+        if place.name.isdigit():
+            try:
+                stat = (place / "stat").read_bytes()
+                is_dead = stat[stat.rindex(b")") + 2 :][:1] in (b"Z", b"X")
+                if not is_dead and mark.encode() in (place / "environ").read_bytes():
+                    found.append(int(place.name))
+            except OSError:
+                continue
+    return found
+
+
+async def gone(find: Callable[[], list[int]]) -> None:
+    """Wait until no process is found any more."""
+    async with asyncio.timeout(PATIENCE):
+        while left := find():
+            assert left
+            await asyncio.sleep(0.02)
