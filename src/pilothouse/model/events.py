@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar, Union, cast, get_args
 
 import msgspec
@@ -581,6 +582,7 @@ def _where(exc: msgspec.ValidationError) -> tuple[str, str]:
 
 # -- making events by hand ----------------------------------------------------------------------------------------
 
+_HEAD = {"seq", "sessionId", "timestamp"}
 _sequences: dict[str, int] = {}
 
 
@@ -603,9 +605,13 @@ def create_event(
     kind = given.pop("type", None)
     cls = EVENT_TYPES.get(kind) if isinstance(kind, str) else None
     if cls is None:
-        raise ValidationError(f"Expected one of {', '.join(EVENT_TYPES)}; got {kind!r}", "type")
-    known = set(cls.__struct_encode_fields__) - {"seq", "sessionId", "timestamp"}
+        near = get_close_matches(str(kind), EVENT_TYPES, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else f", one of {', '.join(EVENT_TYPES)}"
+        raise ValidationError(f"Expected the type of an event, got {kind!r}{hint}", "type")
+    known = set(cls.__struct_encode_fields__) - _HEAD
     for key in given:
+        if key in _HEAD:
+            raise ValidationError("It is given by create_event itself", key)
         if key not in known:
             raise ValidationError(f"`{kind}` has no such field; it has {', '.join(sorted(known))}", key)
     seq = _sequences.get(session_id, 0) + 1

@@ -852,3 +852,27 @@ def test_many_short_pieces_stay_one_message() -> None:
     drive.end()
     complete = only(drive.events, "message:complete")
     assert complete.content[0].text == "".join(f"{number} " for number in range(2_500))
+
+
+@pytest.mark.parametrize("answer", [None, "end", {}, {"stopReason": 5}])
+def test_an_answer_without_a_stop_reason_is_no_success(answer: Any) -> None:
+    drive = Drive()
+    drive.prompt()
+    events = drive.keep(drive.translator.result(answer, drive.now()))
+    names = [event.event_name for event in events if event.type == "custom"]  # type: ignore[attr-defined]
+    assert names == ["diagnostic", "turn_ended"]
+    assert events[-2].data["stopReason"] == "unknown"  # type: ignore[union-attr]
+
+
+def test_the_params_of_a_notification_are_understood_too() -> None:
+    drive = Drive(status="running")
+    update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "a"}}
+    events = drive.keep(drive.translator.update({"sessionId": "s", "update": update}, drive.now()))
+    assert types(events) == ["message:start", "message:delta"]
+
+
+def test_a_decision_by_nobody_is_refused() -> None:
+    drive = Drive()
+    drive.ask("c1")
+    with pytest.raises(ValueError, match="resolved_by"):
+        drive.decide(resolved_by="me")

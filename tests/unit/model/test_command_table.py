@@ -88,7 +88,7 @@ def named(row: dict[str, Any]) -> str:
 def test_the_policy_decides_as_the_table_says(row: dict[str, Any]) -> None:
     decision = decide(POLICIES[row["policy"]], "Bash", {"command": row["command"]}, WORKSPACE)
     assert decision.outcome == row["decision"], f"{decision.reason} ({row['note']})"
-    assert decision.reason.startswith({"allow": "Allowed: ", "deny": "Denied: ", "ask": "Asked: "}[decision.outcome])
+    assert decision.reason.startswith({"allow": "Allowed: ", "deny": "Denied: ", "ask": "Ask: "}[decision.outcome])
     assert (decision.rule is None) == (decision.outcome == "ask")
 
 

@@ -396,7 +396,7 @@ REFUSED = {
     "a misspelt field": ({**DELTA, "detla": ""}, "detla", "delta"),
     "a wrong type": ({**DELTA, "delta": 5}, "$.delta", "`str`, got `int`"),
     "a wrong word": ({**DELTA, "role": "robot"}, "$.role", "robot"),
-    "a number of one's own": ({**DELTA, "seq": 7}, "seq", "no such field"),
+    "a number of one's own": ({**DELTA, "seq": 7}, "seq", "create_event itself"),
 }
 
 

@@ -146,13 +146,13 @@ def test_a_decision_is_explained_in_one_sentence_and_names_its_rule() -> None:
         "allow", "autoApprove.commands[1]: npm test", "Allowed: `npm test` matches the rule `npm test`."
     )
     assert decide(EXAMPLE, "Bash", {"command": "rm -rf x"}) == Decision(
-        "ask", None, "Asked: `rm -rf x` is not covered by a rule."
+        "ask", None, "Ask: `rm -rf x` is not covered by a rule."
     )
     assert decide({"deny": {"commands": ["rm *"]}}, "Bash", {"command": "rm x"}) == Decision(
         "deny", "deny.commands[0]: rm *", "Denied: `rm x` matches the rule `rm *`."
     )
     assert decide(allowing(commands=["sort *"]), "Bash", {"command": "sort -o a b"}).reason == (
-        "Asked: `sort -o a b` is not covered by a rule, because no wildcard stands for `-o`."
+        "Ask: `sort -o a b` is not covered by a rule, because no wildcard stands for `-o`."
     )
 
 

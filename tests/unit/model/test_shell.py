@@ -617,3 +617,11 @@ def test_a_text_of_several_lines_is_a_text() -> None:
         "git commit -m \"$(cat <<'EOF'\nx\nEOF\n)\"; rm y",
     ):
         assert any(command.name == "rm" for command in parse(text).commands), text
+
+
+def test_a_line_that_the_grammar_glues_to_the_next_is_read_by_itself_as_well() -> None:
+    script = parse("echo x | base64 -d | sh\nls 2>/dev/null")
+    assert not script.trusted
+    names = [[word.text for word in command.words] for command in script.commands]
+    assert ["sh"] in names
+    assert ["ls"] in names

@@ -13,7 +13,6 @@ from ...acp import schema
 from ...model.events import (
     DERIVED,
     CustomEvent,
-    Event,
     MessageCompleteEvent,
     MessageDeltaEvent,
     MessageStartEvent,
@@ -56,7 +55,7 @@ class Speech:
         self._pieces: list[str | MessageContent] = []
         self._echo = ""
 
-    def delta(self, kind: str, chunk: Any) -> Event | None:
+    def delta(self, kind: str, chunk: Any) -> MessageDeltaEvent | ThinkingDeltaEvent | None:
         """The one event of a chunk that goes on with what is open, made without ceremony; None for any other.
 
         Nearly every update of a session takes this way.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
-from ...model.events import DERIVED, Event, SessionStatusChangedEvent, TodoUpdateEvent
+from ...model.events import DERIVED, ACPEvent, Event, SessionStatusChangedEvent, TodoUpdateEvent
 from ...model.records import SessionStatus, Todo
 from ...model.session import WAITING, status_after
 
@@ -24,13 +24,13 @@ class Stream:
         self.plan_mode = False
         self.turn: bool | None = None
         self._todos: list[Todo] | None = None
-        self._events: list[Event] = []
+        self._events: list[ACPEvent] = []
 
     def emit(self, cls: type[Event], *, because: str | None = None, **fields: Any) -> Event:
         """Append an event, and the move of the status that it implies (`because` is that move's reason)."""
         event = cls(seq=0, session_id=self.session_id, timestamp=self.now, **fields)
         event.source = self.source
-        self._events.append(event)
+        self._events.append(cast(ACPEvent, event))
         status = status_after(self.status, event, pending=bool(self.waiting), turn=self.turn)
         if status in WAITING and self.status in WAITING and self.waiting:
             # of several questions the approvals are named first: they hold up what the agent wants to do
@@ -50,7 +50,7 @@ class Stream:
         self.emit(TodoUpdateEvent, todos=todos)
         return True
 
-    def take(self, source: bytes | None = None) -> list[Event]:
+    def take(self, source: bytes | None = None) -> list[ACPEvent]:
         """The events since the last time; `source` goes with the first of them."""
         events, self._events = self._events, []
         if source is not None and events:

@@ -16,9 +16,10 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 from ...acp.lenient import Repair
-from ...model.errors import ACPError
+from ...model.errors import ACPError, ValidationError
 from ...model.events import (
     DERIVED,
+    ACPEvent,
     ApprovalRequestedEvent,
     ApprovalResolvedEvent,
     CustomEvent,
@@ -96,7 +97,7 @@ class Translator:
     def status(self) -> SessionStatus:
         return self._stream.status
 
-    def update(self, update: Any, now: str) -> list[Event]:
+    def update(self, update: Any, now: str) -> list[ACPEvent]:
         """The events of one `session/update`: its `update` object as JSON bytes, as a dict, or decoded.
 
         Bytes are kept verbatim as the source; give them whenever there are any. There is always at least one event.
@@ -113,7 +114,7 @@ class Translator:
         result: Any = None,
         info: Any = None,
         runtime: EnvironmentRuntime | None = None,
-    ) -> list[Event]:
+    ) -> list[ACPEvent]:
         """The agent answered `session/new` with `result`; `info` is how it named itself in `initialize`."""
         self._stream.now = now
         setup = mapping(result)
@@ -140,7 +141,7 @@ class Translator:
             self._stream.emit(EnvironmentInfoEvent, context=context)
         return self._stream.take()
 
-    def resumed(self, now: str, *, previous: str | None = None, result: Any = None) -> list[Event]:
+    def resumed(self, now: str, *, previous: str | None = None, result: Any = None) -> list[ACPEvent]:
         """The agent answered `session/load` or `session/resume`, or a pause is over."""
         self._stream.now = now
         if self.turn is None:
@@ -159,14 +160,14 @@ class Translator:
         if isinstance(mode, str):
             self._updates.entered(mode)
 
-    def paused(self, now: str, reason: str | None = None) -> list[Event]:
+    def paused(self, now: str, reason: str | None = None) -> list[ACPEvent]:
         """No further turn begins until the session is resumed."""
         self._stream.now = now
         with self._unsourced():
             self._stream.emit(SessionPausedEvent, reason=reason)
         return self._stream.take()
 
-    def completed(self, summary: SessionSummary, now: str) -> list[Event]:
+    def completed(self, summary: SessionSummary, now: str) -> list[ACPEvent]:
         """The session is over. What is open is closed first."""
         self._stream.now = now
         self._close("session_completed", "The session was closed before the tool call ended.", "cancelled")
@@ -176,7 +177,7 @@ class Translator:
 
     # -- turns --
 
-    def prompt(self, prompt: Any, now: str, *, turn_id: str, message_id: str | None = None) -> list[Event]:
+    def prompt(self, prompt: Any, now: str, *, turn_id: str, message_id: str | None = None) -> list[ACPEvent]:
         """A prompt is sent to the agent: text, or content blocks."""
         self._stream.now = now
         with self._unsourced():
@@ -186,11 +187,14 @@ class Translator:
             self._speech.say("user", content, message_id)
         return self._stream.take()
 
-    def result(self, result: Any, now: str) -> list[Event]:
+    def result(self, result: Any, now: str) -> list[ACPEvent]:
         """The agent answered the prompt."""
         self._stream.now = now
         answer = mapping(result)
-        stop_reason = string(answer, "stopReason") or "end_turn"
+        stop_reason = string(answer, "stopReason")
+        if not stop_reason:
+            stop_reason = "unknown"
+            self._updates.unreadable(repr(result), "the answer to a prompt has no stopReason")
         if stop_reason == "cancelled":
             self._close("cancelled", "The turn was cancelled.", stop_reason)
         else:
@@ -198,7 +202,7 @@ class Translator:
         self._resources.answer(answer)
         return self._end(stop_reason, source_of(result))
 
-    def failed(self, error: Any, now: str) -> list[Event]:
+    def failed(self, error: Any, now: str) -> list[ACPEvent]:
         """The agent answered the prompt with a JSON-RPC error."""
         self._stream.now = now
         fields = mapping(error)
@@ -212,7 +216,7 @@ class Translator:
             self._emit_error(name, message, data, agent_code)
         return self._end("error", source_of(error))
 
-    def died(self, now: str, *, exit_code: int | None = None, stderr_tail: str = "") -> list[Event]:
+    def died(self, now: str, *, exit_code: int | None = None, stderr_tail: str = "") -> list[ACPEvent]:
         """The agent's process is gone."""
         self._stream.now = now
         how = "was killed or vanished" if exit_code is None else f"ended with exit code {exit_code}"
@@ -222,7 +226,7 @@ class Translator:
             self._emit_error("agent_died", f"The agent {how}.", details, None)
         return self._end("error", None) if self.turn is not None else self._stream.take()
 
-    def interrupted(self, now: str) -> list[Event]:
+    def interrupted(self, now: str) -> list[ACPEvent]:
         """The hub was restarted while things were open."""
         self._stream.now = now
         self._close("interrupted", "The hub was restarted before the tool call ended.", "interrupted")
@@ -243,7 +247,7 @@ class Translator:
             self._calls.close(code, message)
             self._updates.end_sub_agents(message)
 
-    def _end(self, stop_reason: str, source: bytes | None) -> list[Event]:
+    def _end(self, stop_reason: str, source: bytes | None) -> list[ACPEvent]:
         turn, self.turn, self._stream.turn = self.turn, None, False
         with self._unsourced():
             data = {"turnId": turn or "", "stopReason": stop_reason}
@@ -253,7 +257,7 @@ class Translator:
 
     # -- questions to the user --
 
-    def permission(self, params: Any, now: str, *, request_id: str, expires_at: str | None = None) -> list[Event]:
+    def permission(self, params: Any, now: str, *, request_id: str, expires_at: str | None = None) -> list[ACPEvent]:
         """The agent asks, by `session/request_permission`, whether a tool call may go on."""
         self._stream.now = now
         self._speech.close()
@@ -294,8 +298,10 @@ class Translator:
         reason: str | None = None,
         option_id: str | None = None,
         decided_by: str | None = None,
-    ) -> list[Event]:
+    ) -> list[ACPEvent]:
         """A permission was decided. Deciding one that is not pending gives no event."""
+        if resolved_by not in _DECIDERS:
+            raise ValidationError(f"Expected one of {', '.join(_DECIDERS)}; got {resolved_by!r}", "resolved_by")
         self._stream.now = now
         with self._unsourced():
             if request_id in self._approvals:
@@ -320,7 +326,7 @@ class Translator:
             ApprovalResolvedEvent, request_id=request_id, tool_call_id=call_id, approved=approved, **fields
         )
 
-    def question(self, params: Any, now: str, *, question_id: str, expires_at: str | None = None) -> list[Event]:
+    def question(self, params: Any, now: str, *, question_id: str, expires_at: str | None = None) -> list[ACPEvent]:
         """The agent asks, by `elicitation/create`, for input."""
         self._stream.now = now
         self._speech.close()
@@ -339,7 +345,7 @@ class Translator:
             event.source = source_of(params)
         return self._stream.take()
 
-    def answer(self, question_id: str, now: str, *, outcome: str, answer: Any = None) -> list[Event]:
+    def answer(self, question_id: str, now: str, *, outcome: str, answer: Any = None) -> list[ACPEvent]:
         """A question was answered (`answered`), refused (`declined`) or dropped (`cancelled`)."""
         self._stream.now = now
         with self._unsourced():
@@ -357,7 +363,7 @@ class Translator:
 
     # -- everything else --
 
-    def extension(self, method: str, params: Any, now: str) -> list[Event]:
+    def extension(self, method: str, params: Any, now: str) -> list[ACPEvent]:
         """A notification outside the protocol."""
         self._stream.now = now
         data = values_of(params)
@@ -367,14 +373,14 @@ class Translator:
             event.source = DERIVED
         return events
 
-    def fact(self, name: str, data: dict[str, Any], now: str) -> list[Event]:
+    def fact(self, name: str, data: dict[str, Any], now: str) -> list[ACPEvent]:
         """Something that only the hub knows, as a `custom` event of namespace `pilothouse`."""
         self._stream.now = now
         with self._unsourced():
             self._custom("pilothouse", name, sound(data))
         return self._stream.take()
 
-    def unreadable(self, text: str, reason: str, now: str) -> list[Event]:
+    def unreadable(self, text: str, reason: str, now: str) -> list[ACPEvent]:
         """A line of the agent that is no message."""
         self._stream.now = now
         self._updates.unreadable(text, reason)
@@ -393,6 +399,7 @@ class Translator:
             self._stream.source = before
 
 
+_DECIDERS = ("user", "policy", "timeout", "cancelled")
 _ERRORS: Mapping[int, str] = {-32000: "auth_required", -32002: "not_found", -32800: "cancelled"}
 
 

@@ -14,6 +14,7 @@ from ...acp.model import encode, to_wire
 from ...model.errors import ValidationError
 from ...model.events import (
     DERIVED,
+    ACPEvent,
     CustomEvent,
     Event,
     NotificationEvent,
@@ -62,7 +63,7 @@ class Updates:
         self._on_repair = on_repair
         self._source = b""
 
-    def take(self, update: Any, now: str) -> list[Event]:
+    def take(self, update: Any, now: str) -> list[ACPEvent]:
         """The events of one update."""
         stream = self._stream
         stream.now = now
@@ -100,6 +101,9 @@ class Updates:
                 return None, DERIVED
             self._report(Repair("update", "mended", "text that UTF-8 cannot carry was replaced"))
             source, wire = mended, msgspec.json.decode(mended)
+        if isinstance(wire, dict) and "sessionUpdate" not in wire and isinstance(wire.get("update"), dict):
+            # the params of the notification were given, not the update in them
+            return self._repaired(encode(wire["update"]))
         try:
             typed, repairs = repair(schema.SessionUpdate, wire, "update")
         except (ValidationError, RecursionError) as exc:

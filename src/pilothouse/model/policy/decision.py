@@ -55,7 +55,7 @@ def decide(
     try:
         rules = _rules(policy)
     except ValidationError as error:
-        return Decision("ask", None, f"Asked: the policy cannot be read, {error}.")
+        return Decision("ask", None, f"Ask: the policy cannot be read: {error}.")
     call = read_call(name, input)
     base = workspace if isinstance(workspace, str) and workspace else None
     if call.kind == "command":
@@ -87,7 +87,7 @@ def _pick(rules: Rules, effect: str, *subjects: str) -> list[Rule]:
 
 
 def _ask(what: str, why: str) -> Decision:
-    return Decision("ask", None, f"Asked: {shown(what)} is not covered by a rule{', because ' + why if why else ''}.")
+    return Decision("ask", None, f"Ask: {shown(what)} is not covered by a rule{', because ' + why if why else ''}.")
 
 
 def _deny(what: str, rule: Rule) -> Decision:

@@ -85,6 +85,8 @@ def _tool_reasons(tool: str, category: str, raw: object, root: str | None) -> It
     elif category == "terminal":
         if tool == "KillShell":
             yield Reason("runs-program", "a running shell is ended", "medium")
+        elif isinstance(raw, Mapping) and raw and not raw.keys() & {"command", "cmd", "script"}:
+            yield Reason("runs-program", "the call names no command that can be read")
     elif category == "git":
         yield Reason("changes-repository", f"{_short(tool)} may change the repository")
     elif category != "agent":

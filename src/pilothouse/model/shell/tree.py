@@ -104,9 +104,20 @@ class Walker:
         if root.has_error:
             self.error("the shell text has a syntax error")
             self._salvage(scope)
+        before = len(self.errors)
         self.sequence(root, scope, 0)
         if not _BLANK(text[: root.start_byte]) or not _BLANK(text[root.end_byte :]):
             self.error("part of the shell text was not understood")
+        if len(self.errors) > before:
+            self._salvage_lines(scope)
+
+    def _salvage_lines(self, scope: Scope) -> None:
+        """Read each line on its own as well: the grammar sometimes takes the end of a line for a space."""
+        lines = [line for line in self.text.split("\n") if line.strip()]
+        if not 1 < len(lines) <= MAX_PIECES or self.nesting >= MAX_NESTING:
+            return
+        for line in lines:
+            Walker(self.state, self.unwrap, MAX_NESTING).read(line, scope)
 
     def _salvage(self, scope: Scope) -> None:
         """Read each piece of a broken text on its own, so that a stray bracket does not hide what it stands beside."""
