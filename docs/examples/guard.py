@@ -5,7 +5,6 @@ What the policy does not allow is rejected. Usage: guard.py PROMPT COMMAND [ARG.
 
 import asyncio
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +19,23 @@ from pilothouse.acp import (
     PermissionOption,
     RequestError,
     RequestPermissionResponse,
+    SpawnError,
     spawn_agent_process,
     text_block,
 )
 from pilothouse.dialects.acp import Translator
 from pilothouse.model import ApprovalRequestedEvent, Event, encode_event
+from pilothouse.model import utc_now as now
 
 POLICY = {
-    "autoApprove": {"reads": True, "searches": True, "writes": ["*.txt"], "commands": ["python3 -m unittest"]},
+    "autoApprove": {
+        "reads": True,
+        "searches": True,
+        "writes": ["*.txt", "pilothouse-demo/*.py"],
+        "commands": ["python3 -B -m unittest"],
+    },
     "deny": {"commands": ["rm *"]},
 }
-
-
-def now() -> str:
-    return datetime.now(UTC).isoformat()
 
 
 class Notification(msgspec.Struct):
@@ -97,4 +99,7 @@ async def main(prompt: str, command: list[str]) -> None:
 if __name__ == "__main__":
     if len(sys.argv) < 3:
         sys.exit(__doc__)
-    asyncio.run(main(sys.argv[1], sys.argv[2:]))
+    try:
+        asyncio.run(main(sys.argv[1], sys.argv[2:]))
+    except SpawnError as error:
+        sys.exit(str(error))

@@ -62,6 +62,15 @@ def test_the_guard_lets_pass_what_its_policy_covers(tmp_path: Path, prompt: str,
     assert events[-1]["to"] == "idle"
 
 
+def test_the_guide_to_the_model_runs(tmp_path: Path) -> None:
+    """Its blocks in order, as one program."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "guides" / "model.md").read_text(), re.DOTALL)
+    assert len(blocks) >= 5
+    program = tmp_path / "guide.py"
+    program.write_text("\n".join(blocks))
+    assert "Looking." in run(program)
+
+
 def test_the_agent_of_the_readme_works(tmp_path: Path) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     agent = tmp_path / "agent.py"
