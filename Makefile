@@ -39,6 +39,7 @@ check: $(READY) ## formatting, lint, types, generated code
 	$(BIN)/mypy
 	$(BIN)/python tools/generate_schema.py --check
 	$(BIN)/python tools/generate_reference.py --check
+	$(BIN)/python tools/generate_cli.py --check
 
 format: $(READY) ## format and fix what can be fixed
 	$(BIN)/ruff format .
@@ -47,10 +48,13 @@ format: $(READY) ## format and fix what can be fixed
 generate: $(READY) ## write the schema types, the method tables and the reference pages anew
 	$(BIN)/python tools/generate_schema.py
 	$(BIN)/python tools/generate_reference.py
+	$(BIN)/python tools/generate_cli.py
 
-bench: $(READY) ## compare the ACP library with the official SDK, and the model with plain JSON
+bench: $(READY) ## compare with the official SDK, with plain JSON, and with what one would write by hand
 	$(BIN)/python bench/acp.py
 	$(BIN)/python bench/model.py
+	$(BIN)/python bench/log.py
+	$(BIN)/python bench/hub.py
 
 build: $(READY) ## build the wheel and the source distribution
 	$(BIN)/python -m pip install --quiet build

@@ -334,7 +334,8 @@ def followers() -> None:
     one = measure("hub", "flood", 50_000, times=2)["rate"]
     many = measure("followers", "flood", 50_000, times=2)
     print(
-        f"{FOLLOWERS} followers, updates/s each   {many['rate']:14,.0f}   one     {one:8,.0f}   {many['rate'] / one:6.2f} ×"
+        f"{FOLLOWERS} followers, updates/s each   {many['rate']:14,.0f}   one     {one:8,.0f}"
+        f"   {many['rate'] / one:6.2f} ×"
         f"   idle follower {many['idle'] / 1024:.1f} KiB (target at most 64)"
     )
 

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # as checkers know it, without the cost of importing `typing`
 if TYPE_CHECKING:
+    from .adapters.base import Adapter, AgentSession
+    from .hub.hub import Hub
+    from .hub.link import AgentSpec
     from .model import (
         assess_risk,
         categorize_tool,
@@ -20,6 +23,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Adapter",
+    "AgentSession",
+    "AgentSpec",
+    "Hub",
     "__version__",
     "assess_risk",
     "categorize_tool",
@@ -31,6 +38,13 @@ __all__ = [
 ]
 
 
+_ELSEWHERE = {
+    "Adapter": ".adapters.base",
+    "AgentSession": ".adapters.base",
+    "AgentSpec": ".hub.link",
+    "Hub": ".hub.hub",
+}
+
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
@@ -38,7 +52,7 @@ if not TYPE_CHECKING:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib import import_module
 
-        value = getattr(import_module(".model", __name__), name)
+        value = getattr(import_module(_ELSEWHERE.get(name, ".model"), __name__), name)
         globals()[name] = value
         return value
 

@@ -44,7 +44,7 @@ async def test_a_prompt_is_answered_after_its_events_are_committed(hub: Hub, pro
 @pytest.mark.parametrize("approved", [True, False])
 async def test_a_write_happens_only_when_it_is_approved(hub: Hub, project: Path, approved: bool) -> None:
     session = await hub.start_session("demo", project)
-    prompt = session.send("edit note.txt hello")
+    prompt = await session.send("edit note.txt hello")
     async with asyncio.timeout(PATIENCE):
         async for event in session.events():
             if isinstance(event, ApprovalRequestedEvent):
@@ -59,7 +59,7 @@ async def test_a_write_happens_only_when_it_is_approved(hub: Hub, project: Path,
 @pytest.mark.parametrize("word", ["wait", "stubborn 20", "slow 20"])
 async def test_a_cancel_ends_the_turn_and_the_next_prompt_works(hub: Hub, project: Path, word: str) -> None:
     session = await hub.start_session("demo", project)
-    prompt = session.send(word)
+    prompt = await session.send(word)
     async with asyncio.timeout(PATIENCE):
         await hub.log.wait_beyond(session.id, 8)
         assert await session.cancel()
@@ -79,7 +79,7 @@ async def test_an_agent_that_dies_is_an_event_and_is_started_again(hub: Hub, pro
 
 async def test_prompts_wait_for_each_other_and_each_is_answered(hub: Hub, project: Path) -> None:
     session = await hub.start_session("demo", project)
-    prompts = [session.send(f"echo {number}") for number in range(5)]
+    prompts = [await session.send(f"echo {number}") for number in range(5)]
     session.cancel_queued(prompts[3].turn_id)
     async with asyncio.timeout(PATIENCE):
         results = await asyncio.gather(*(prompt.done for prompt in prompts))

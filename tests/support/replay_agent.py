@@ -49,8 +49,7 @@ class Client:
             self.closed = True
             self.changed.notify_all()
 
-    def request(self, method: str) -> dict[str, Any]:
-        kind = "open" if method in OPENING else method
+    def request(self, kind: str) -> dict[str, Any]:
         with self.changed:
             self.wait_for(lambda: not self.requests.setdefault(kind, queue.Queue()).empty())
             return self.requests[kind].get_nowait()
@@ -85,6 +84,7 @@ class Replay:
         self.sent = sent.open("w")
         self.client = Client()
         self.swaps: dict[str, str] = {}
+        self.once: set[str] = set()
         self.played: dict[Any, dict[str, Any] | None] = {}
         self.prompts: list[Any] = []
         self.asked: dict[Any, str] = {}
@@ -126,12 +126,29 @@ class Replay:
                 self.client_answered(request_id, message)
         elif method in ("initialize", *OPENING):
             kind = "open" if method in OPENING else method
-            if request_id in self.succeeded and kind not in self.played.values():
-                self.played[kind] = kind  # type: ignore[assignment]  # once each
-                self.played[("id", request_id)] = self.client.request(method)
+            if request_id in self.succeeded and kind not in self.once:
+                self.once.add(kind)
+                self.played[request_id] = self.await_request(kind)
         elif method == "session/prompt" and request_id in self.answered:
-            self.played[("id", request_id)] = None if self.prompts else self.client.request(method)
+            self.played[request_id] = None if self.prompts else self.await_request(method)
             self.prompts.append(request_id)
+
+    def await_request(self, kind: str) -> dict[str, Any]:
+        """The client's next request of a kind. What it has to do before, and the recording has not, is answered."""
+        for before in ("initialize", "open"):
+            if before == kind:
+                break
+            if before not in self.once:
+                self.once.add(before)
+                request = self.client.request(before)
+                result = self.recorded_result(before)
+                write({"id": request["id"], "result": result})
+        return self.client.request(kind)
+
+    def recorded_result(self, kind: str) -> dict[str, Any]:
+        if kind == "initialize":
+            return {"protocolVersion": 1, "agentCapabilities": {}}
+        return {"sessionId": self.known_session()}
 
     def client_answered(self, request_id: Any, recorded: dict[str, Any]) -> None:
         answer = self.client.answer(request_id)
@@ -157,7 +174,7 @@ class Replay:
         write(message)
 
     def answer(self, message: dict[str, Any]) -> None:
-        key = ("id", message["id"])
+        key = message["id"]
         if key not in self.played:
             return  # to something that this client did not ask
         if message["id"] in self.prompts:
@@ -165,14 +182,14 @@ class Replay:
             request = self.played.pop(key)
             if request is None:
                 # the client waits until the turn before is over: that one is ended first, if it still is not
-                others = [one for one in self.prompts if self.played.get(("id", one)) is not None]
+                others = [one for one in self.prompts if self.played.get(one) is not None]
                 if others and not self.client.has("session/prompt"):
                     self.prompts.append(message["id"])
                     self.played[key] = None
-                    request = self.played[("id", others[0])]
-                    self.played[("id", others[0])] = None
+                    request = self.played[others[0]]
+                    self.played[others[0]] = None
                 else:
-                    request = self.client.request("session/prompt")
+                    request = self.await_request("session/prompt")
         else:
             request = self.played.pop(key)
         assert request is not None
@@ -183,19 +200,22 @@ class Replay:
     def known_session(self) -> str:
         for line in self.lines:
             message = line.get("msg")
-            if isinstance(message, dict) and message.get("method") in OPENING[1:]:
-                return str(message["params"]["sessionId"])
+            params = message.get("params") if isinstance(message, dict) else None
+            if isinstance(params, dict) and isinstance(params.get("sessionId"), str):
+                return str(params["sessionId"])
         return "replayed"
 
     def afterwards(self) -> None:
         """The recording is over: whatever is still asked gets the shortest answer."""
-        for key, request in list(self.played.items()):
-            if isinstance(key, tuple) and isinstance(request, dict):
+        for request in self.played.values():
+            if request is not None:
                 write({"id": request["id"], "result": {"stopReason": "end_turn"}})
+        self.sent.close()
+        Path(f"{self.sent.name}.end").touch()
         while True:
             for kind in ("initialize", "open", "session/prompt"):
                 while self.client.has(kind):
-                    request_id = self.client.request(kind if kind != "open" else "session/new")["id"]
+                    request_id = self.client.request(kind)["id"]
                     if kind == "session/prompt":
                         write({"id": request_id, "result": {"stopReason": "end_turn"}})
                     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -55,7 +56,7 @@ async def play(hub: Hub, path: Path, directory: Path) -> tuple[HubSession, Recor
     recording, sent = Recording(path), directory / "sent.jsonl"
     name = f"replay {path}"
     command = (sys.executable, "-S", "-E", REPLAY, str(path), str(sent))
-    hub.agents[name] = AgentSpec(name=name, command=command, start_timeout=PATIENCE)
+    hub.agents[name] = AgentSpec(name=name, command=command, start_timeout=PATIENCE / 4)
     workspace = directory / "project"
     workspace.mkdir()
     session = await hub.start_session(name, workspace)
@@ -67,6 +68,7 @@ async def play(hub: Hub, path: Path, directory: Path) -> tuple[HubSession, Recor
                 if number in recording.cancels:
                     await _cancel(session, prompt.done, sent, recording.cancels[number])
                 await prompt.done
+            await _played(session, Path(f"{sent}.end"))
     finally:
         deciding.cancel()
     await session.close()
@@ -85,6 +87,15 @@ async def _cancel(session: HubSession, done: asyncio.Future[Any], sent: Path, up
             await session.cancel()
         else:
             await asyncio.sleep(0.01)
+
+
+async def _played(session: HubSession, end: Path) -> None:
+    """Wait until the recording is over, and the hub has handled all of it; agents talk on after their turn."""
+    while session.agent_pid is not None and not end.exists():
+        await asyncio.sleep(0.01)
+    if session.agent_pid is not None:
+        with contextlib.suppress(HubError):
+            await session.call("replay/sync", {})
 
 
 async def _decide(session: HubSession, recording: Recording) -> None:

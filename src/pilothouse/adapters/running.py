@@ -23,13 +23,21 @@ from ..acp.process import StderrTail, describe_end, kill, spawn, stop
 from ..acp.transport import PipeLink
 from ..acp.watching import Diagnostic
 
-__all__ = ["Owner", "RunningAgent", "start_agent"]
+__all__ = ["AgentSilent", "Owner", "RunningAgent", "start_agent"]
 
 PROTOCOL_VERSION = 1
 INITIALIZE_TIMEOUT = 60.0
 """Seconds for the answer to `initialize`: some agents load for ten."""
 
 _decode = msgspec.json.Decoder().decode
+
+
+class AgentSilent(TimeoutError):
+    """An agent did not answer in time; `stderr_tail` is the last that it said there."""
+
+    def __init__(self, message: str, stderr_tail: str) -> None:
+        super().__init__(message)
+        self.stderr_tail = stderr_tail
 
 
 class Owner(Protocol):
@@ -112,10 +120,12 @@ def _values(params: Raw | None) -> Any:
 class RunningAgent:
     """An agent that has answered `initialize`."""
 
-    def __init__(self, connection: Connection, process: Any, tail: StderrTail) -> None:
+    def __init__(self, name: str, connection: Connection, process: Any, tail: StderrTail) -> None:
+        self._name = name
         self._connection = connection
         self._process = process
         self._tail = tail
+        self._stopping: asyncio.Task[None] | None = None
         self.initialized: dict[str, Any] = {}
 
     @property
@@ -148,8 +158,19 @@ class RunningAgent:
         """Wait until the agent is gone; the answer has its exit code and its last words."""
         return await self._connection.wait_closed()
 
+    def silent(self, method: str, seconds: float) -> AgentSilent:
+        """The error of a call that was not answered in time."""
+        text = self._tail.text
+        words = f"; it said: {text.strip()[-500:]}" if text.strip() else ""
+        return AgentSilent(f"{self._name!r} did not answer `{method}` within {seconds:g} s{words}", text)
+
     async def stop(self, *, timeout: float = 2.0) -> None:
-        """End the agent and its whole process tree; always ends."""
+        """End the agent and its whole process tree; always ends, and goes on when its caller is cancelled."""
+        if self._stopping is None:
+            self._stopping = asyncio.get_running_loop().create_task(self._stop(timeout), name="ending an agent")
+        await asyncio.shield(self._stopping)
+
+    async def _stop(self, timeout: float) -> None:
         await self._connection.close()
         await stop(self._process, timeout=timeout)
         self._tail.task.cancel()
@@ -170,7 +191,7 @@ async def start_agent(
     client_capabilities: Mapping[str, Any] | None = None,
     timeout: float = INITIALIZE_TIMEOUT,
 ) -> RunningAgent:
-    """Start a program and shake hands. Raises SpawnError, ConnectionClosed, RequestError, TimeoutError.
+    """Start a program and shake hands. Raises SpawnError, ConnectionClosed, RequestError, AgentSilent.
 
     A program that does not answer is not left behind.
     """
@@ -183,7 +204,7 @@ async def start_agent(
         on_diagnostic=owner.diagnosed,
         describe_end=lambda: describe_end(process, tail),
     )
-    agent = RunningAgent(connection, process, tail)
+    agent = RunningAgent(command[0], connection, process, tail)
     params = {
         "protocolVersion": PROTOCOL_VERSION,
         "clientCapabilities": dict(client_capabilities or {}),
@@ -193,9 +214,9 @@ async def start_agent(
         async with asyncio.timeout(timeout):
             answer = _decode(await agent.request("initialize", params))
     except TimeoutError:
+        error = agent.silent("initialize", timeout)
         await agent.stop(timeout=0.5)
-        words = f"; it said: {tail.text.strip()[-500:]}" if tail.text.strip() else ""
-        raise TimeoutError(f"{command[0]!r} did not answer `initialize` within {timeout:g} s{words}") from None
+        raise error from None
     except BaseException:
         await agent.stop(timeout=0.5)
         raise

@@ -5,8 +5,10 @@
     ├── UnknownApproval     there is no such approval or question
     ├── DecidedOtherwise    somebody else decided first, and not the same
     ├── IllegalCommand      the session's status does not allow it
+    ├── QueueFull           too many prompts wait already
     ├── Unsupported         the agent cannot do it
-    └── AgentFailed         the agent could not be started, or answered with an error
+    ├── AgentFailed         the agent could not be started, or answered with an error
+    └── NotStored           the log did not take what happened, so it does not count
 
 An agent's failure inside a turn is an event, not an exception; these are for the caller. `record` makes the error
 that HTTP bodies and commands carry.
@@ -23,6 +25,8 @@ __all__ = [
     "DecidedOtherwise",
     "HubError",
     "IllegalCommand",
+    "NotStored",
+    "QueueFull",
     "UnknownAgent",
     "UnknownApproval",
     "Unsupported",
@@ -59,9 +63,17 @@ class IllegalCommand(HubError):
     code = "illegal_command"
 
 
+class QueueFull(HubError):
+    code = "queue_full"
+
+
 class Unsupported(HubError):
     code = "unsupported"
 
 
 class AgentFailed(HubError):
     code = "agent_failed"
+
+
+class NotStored(HubError):
+    code = "not_stored"

@@ -10,31 +10,42 @@ async with Hub(home=directory, agents={"demo": AgentSpec(...)}) as hub:
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import msgspec
+
 from ..log.base import EventLog
-from ..log.errors import LogError
-from ..log.records import Approval, SessionPage, SessionRecord
+from ..log.errors import LogError, UnknownRecord
+from ..log.records import Approval, Rule, SessionPage, SessionRecord
 from ..log.sqlite import SQLiteLog
-from ..model.events import decode_event
 from ..model.policy import parse_policy
 from ..model.session import Session
 from .errors import HubError, UnknownAgent, UnknownApproval
 from .link import AgentSpec
-from .recovery import MESSAGE, closing_events
+from .orphans import end_orphans
+from .recovery import LEFT_OPEN, end_open, fold
 from .session import CANCEL_DEADLINE, HubSession
 
 __all__ = ["Hub"]
 
+logger = logging.getLogger(__name__)
+
 DATABASE = "pilothouse.db"
+HUB_ID = "hub.id"
+CLEAN = "hub.closed"
+"""Settings: whose processes are ours, and whether the last hub came to an orderly end."""
 
 
 class Hub:
-    """Runs sessions. Open it by `async with`; nothing it started outlives it."""
+    """Runs sessions. Open it by `async with`; nothing it started outlives it.
+
+    `notices` are things its user should be told. `orphans_ended` counts the processes that a dead hub had left.
+    """
 
     def __init__(
         self,
@@ -49,15 +60,20 @@ class Hub:
             raise TypeError("give either `home`, a directory for the database, or a `log`")
         self.log: EventLog = log if log is not None else SQLiteLog(Path(str(home)) / DATABASE)
         self.agents = dict(agents or {})
+        self.notices: list[str] = []
+        self.orphans_ended = 0
+        self.recovered: list[str] = []
         self._cancel_deadline = cancel_deadline
         self._approval_timeout = approval_timeout
+        self._hub_id = ""
         self._sessions: dict[str, HubSession] = {}
-        self._loading: dict[str, asyncio.Lock] = {}
+        self._loading: dict[str, asyncio.Task[HubSession]] = {}
+        self._closing: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
         await self.log.open()
         try:
-            await self._recover()
+            await self._take_over()
         except BaseException:
             await self.log.close()
             raise
@@ -69,10 +85,27 @@ class Hub:
         await self.close()
 
     async def close(self) -> None:
-        """End all agents, then the log."""
-        await asyncio.gather(*(session.close() for session in list(self._sessions.values())), return_exceptions=True)
+        """End all agents, then the log. Always ends; closing twice is fine."""
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self._close(), name="closing the hub")
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        for task in list(self._loading.values()):
+            await asyncio.wait((task,))
+        sessions = list(self._sessions.values())
+        endings = await asyncio.gather(*(session.close() for session in sessions), return_exceptions=True)
         self._sessions.clear()
-        await self.log.close()
+        failures = [ending for ending in endings if isinstance(ending, BaseException)]
+        for failure in failures:
+            logger.error("a session could not be closed in order", exc_info=failure)
+        try:
+            if not failures:
+                await self.log.settings.set(CLEAN, True)
+        except LogError:
+            logger.warning("the log could not be told of the orderly end", exc_info=True)
+        finally:
+            await self.log.close()
 
     # -- sessions --
 
@@ -89,7 +122,10 @@ class Hub:
 
         Raises UnknownAgent, ValidationError for the policy, HubError for the directory, AgentFailed.
         """
-        spec = self._spec(agent)
+        self._check_open()
+        if agent not in self.agents:
+            known = ", ".join(sorted(self.agents)) or "none"
+            raise UnknownAgent(f"no agent {agent!r} is configured; there are: {known}", agent=agent)
         directory = Path(cwd)
         if not directory.is_absolute() or not await asyncio.to_thread(directory.is_dir):
             raise HubError(f"{str(cwd)!r} is no directory with an absolute path; give the project's", cwd=str(cwd))
@@ -101,60 +137,71 @@ class Hub:
             cwd=str(directory),
             title=title,
             status="starting",
-            policy=policy if isinstance(policy, dict) else None,
+            policy=msgspec.to_builtins(rules) if rules is not None else None,
         )
-        session = self._adopt(record, Session(id=session_id), spec)
-        session.set_initial_policy(rules)
+        self._check_open()
+        session = self._adopt(record, Session(id=session_id))
         if start:
             await session.start()
         return session
 
     async def session(self, session_id: str) -> HubSession:
-        """A session by its id, taken up from the log if it is not live. Raises UnknownSession, UnknownAgent."""
-        lock = self._loading.setdefault(session_id, asyncio.Lock())
-        async with lock:
-            live = self._sessions.get(session_id)
-            if live is not None:
-                return live
-            record = await self.log.sessions.get(session_id)
-            spec = self._spec(record.agent)
-            state = await self._fold(session_id)
-            session = self._adopt(record, state, spec)
-            session.set_initial_policy(parse_policy(record.policy) if record.policy is not None else None)
-            return session
+        """A session by its id, taken up from the log if it is not live. Raises UnknownSession.
+
+        One whose agent is no longer configured can be read, and not prompted.
+        """
+        live = self._sessions.get(session_id)
+        if live is not None:
+            return live
+        self._check_open()
+        task = self._loading.get(session_id)
+        if task is None:
+            task = self._loading[session_id] = asyncio.get_running_loop().create_task(self._load(session_id))
+            task.add_done_callback(lambda task: self._loaded(session_id, task))
+        return await asyncio.shield(task)
+
+    async def _load(self, session_id: str) -> HubSession:
+        record = await self.log.sessions.get(session_id)
+        state, _ = await fold(self.log, session_id)
+        return self._adopt(record, state)
+
+    def _loaded(self, session_id: str, task: asyncio.Task[HubSession]) -> None:
+        self._loading.pop(session_id, None)
+        if not task.cancelled():
+            task.exception()  # told to those who asked
 
     async def sessions(self, **chosen: Any) -> SessionPage:
         """A page of sessions, the one last active first."""
         return await self.log.sessions.list(**chosen)
 
-    def _spec(self, name: str) -> AgentSpec:
-        spec = self.agents.get(name)
-        if spec is None:
-            known = ", ".join(sorted(self.agents)) or "none"
-            raise UnknownAgent(f"no agent {name!r} is configured; there are: {known}", agent=name)
-        return spec
+    async def release(self, session_id: str) -> None:
+        """End a session's agent and forget what is known of it here; the next `session` takes it up from the log."""
+        session = self._sessions.get(session_id)
+        if session is not None:
+            await session.close()
+            self._sessions.pop(session_id, None)
 
-    def _adopt(self, record: SessionRecord, state: Session, spec: AgentSpec) -> HubSession:
-        session = HubSession(
+    async def delete_session(self, session_id: str) -> None:
+        """End a session and delete it with all its events. Raises UnknownSession."""
+        await self.release(session_id)
+        await self.log.sessions.delete(session_id)
+
+    def _check_open(self) -> None:
+        if self._closing is not None:
+            raise HubError("the hub is closing")
+
+    def _adopt(self, record: SessionRecord, state: Session) -> HubSession:
+        session = self._sessions[record.id] = HubSession(
             self.log,
             record,
             state,
-            spec,
+            self.agents.get(record.agent),
+            policy=parse_policy(record.policy) if record.policy is not None else None,
             cancel_deadline=self._cancel_deadline,
             approval_timeout=self._approval_timeout,
+            hub_id=self._hub_id,
         )
-        self._sessions[record.id] = session
         return session
-
-    async def _fold(self, session_id: str) -> Session:
-        state = Session(id=session_id)
-        cursor = 0
-        while entries := await self.log.read(session_id, cursor):
-            for entry in entries:
-                event = decode_event(entry.data)
-                state.apply(event)
-            cursor = entries[-1].seq
-        return state
 
     # -- approvals --
 
@@ -163,32 +210,56 @@ class Hub:
         return await self.log.approvals.pending(session_id)
 
     async def decide(self, approval_id: str, **decision: Any) -> Approval:
-        """Decide an approval of any session. Raises UnknownApproval, DecidedOtherwise."""
+        """Decide an approval of any session, as `HubSession.decide`. Raises UnknownApproval, DecidedOtherwise."""
         try:
             record = await self.log.approvals.get(approval_id)
-        except LogError:
+        except UnknownRecord:
             raise UnknownApproval(f"there is no approval {approval_id!r}", approvalId=approval_id) from None
         session = await self.session(record.session_id)
-        decided: Approval = await session.decide(approval_id, **decision)
-        return decided
+        return await session.decide(approval_id, **decision)
+
+    async def rules(self) -> list[Rule]:
+        """The "always" answers, also those expired or revoked, oldest first."""
+        return await self.log.rules.list()
+
+    async def revoke_rule(self, rule_id: str) -> Rule:
+        """From now on it answers nothing. Raises UnknownRecord."""
+        return await self.log.rules.revoke(rule_id)
 
     # -- recovery --
 
-    async def _recover(self) -> None:
-        """End by events what was open when the last hub died."""
+    async def _take_over(self) -> None:
+        """Find out who was here before, and put an end to what a hub that died left open or running."""
+        self.notices += self.log.notices
+        before = await self.log.settings.get(HUB_ID)
+        was_clean = await self.log.settings.remove(CLEAN)
+        self._hub_id = before or f"hub_{secrets.token_hex(8)}"
+        if before is None:
+            await self.log.settings.set(HUB_ID, self._hub_id)
+        elif not was_clean:
+            self.orphans_ended = await asyncio.to_thread(end_orphans, before)
+        # a pause or an error outlives its turn, so after a crash those may have something open as well
+        for status in LEFT_OPEN if was_clean else (*LEFT_OPEN, "paused", "error"):
+            for record in await self._all_with(status):
+                await self._recover(record)
+
+    async def _all_with(self, status: str) -> list[SessionRecord]:
+        found: list[SessionRecord] = []
         page: SessionPage | None = None
         while page is None or page.next is not None:
-            page = await self.log.sessions.list(archived=None, before=page.next if page else None, limit=200)
-            for record in page.sessions:
-                if record.last_seq and record.status not in ("idle", "completed", "paused", "error"):
-                    await self._recover_session(record)
+            before = page.next if page is not None else None
+            page = await self.log.sessions.list(archived=None, status=status, before=before, limit=200)
+            found += page.sessions
+        return found
 
-    async def _recover_session(self, record: SessionRecord) -> None:
-        state = await self._fold(record.id)
-        now = self.log.now()
-        events = closing_events(state, now)
-        also: list[Any] = [self.log.sessions.updating(record.id, status="idle")]
-        for approval in await self.log.approvals.pending(record.id):
-            decision = {"approved": False, "resolvedBy": "cancelled", "reason": MESSAGE, "optionId": None}
-            also.append(self.log.approvals.resolving(approval.id, decision, decided_by="recovery", strict=False))
-        await self.log.append(record.id, record.last_seq, events, also=also)
+    async def _recover(self, record: SessionRecord) -> None:
+        if not record.last_seq:
+            return
+        try:
+            state = await end_open(self.log, record)
+        except Exception as exc:  # one session that cannot be recovered must not keep all others away
+            logger.exception("session %s could not be recovered", record.id)
+            self.notices.append(f"session {record.id} could not be recovered: {exc}")
+            return
+        if state.seq > record.last_seq:
+            self.recovered.append(record.id)

@@ -1,20 +1,28 @@
-"""The link of a session to its agent: started when it is needed, taken up again after it died, ended with its tree."""
+"""The link of a session to its agent: started when it is needed, taken up again after it died, ended with its tree.
+
+Starting is one task, whoever asked for it: it is never done twice at a time, and `close` ends it wherever it is. An
+agent that wants to be authenticated first is kept running, so that it can be.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from ..acp.errors import RequestError
-from ..adapters.running import Owner, RunningAgent, start_agent
+from ..acp.errors import ConnectionClosed, RequestError
+from ..adapters.running import INITIALIZE_TIMEOUT, Owner, RunningAgent, start_agent
 from .serving import CLIENT_CAPABILITIES
 
-__all__ = ["AgentLink", "AgentSpec", "Setup"]
+__all__ = ["AUTH_REQUIRED", "AgentLink", "AgentSpec", "Setup"]
 
 AUTH_REQUIRED = -32000
+HUB = "PILOTHOUSE_HUB"
+"""Names a variable that tells whose hub a process belongs to, so that a later hub finds what a dead one left."""
 
 _decode = msgspec.json.Decoder().decode
 
@@ -26,6 +34,8 @@ class AgentSpec(Struct, frozen=True, kw_only=True):
     command: tuple[str, ...]
     env: Mapping[str, str] = {}
     title: str | None = None
+    start_timeout: float = INITIALIZE_TIMEOUT
+    """Seconds for `initialize`, and again for opening the session."""
 
 
 class Setup(Struct, frozen=True):
@@ -37,88 +47,184 @@ class Setup(Struct, frozen=True):
 
 
 class AgentLink:
-    """At most one running agent for one session."""
+    """At most one running agent for one session.
 
-    def __init__(self, spec: AgentSpec, owner: Owner, cwd: str) -> None:
+    `opened` is called when an agent has taken up the session, before anyone who waits for that; `ended` when an agent
+    that had is gone, unless the link ended it.
+    """
+
+    def __init__(
+        self,
+        spec: AgentSpec,
+        owner: Owner,
+        cwd: str,
+        *,
+        opened: Callable[[Setup], None],
+        ended: Callable[[ConnectionClosed], None],
+        hub_id: str = "",
+    ) -> None:
         self._spec = spec
         self._owner = owner
         self._cwd = cwd
+        self._opened = opened
+        self._ended = ended
+        self._hub_id = hub_id
         self._agent: RunningAgent | None = None
+        self._opening: asyncio.Task[RunningAgent] | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._distrusted: str | None = None
+        self._closed = False
+        self._is_killed = False
         self.session_id: str | None = None
         self.is_replaying = False
 
     @property
     def agent(self) -> RunningAgent | None:
         """The agent, while it runs and has this session open."""
-        return self._agent if self._agent is not None and self._agent.is_running else None
+        return self.process if self.session_id is not None else None
 
     @property
     def initialized(self) -> dict[str, Any]:
         return self._agent.initialized if self._agent is not None else {}
 
-    async def open(self, known: str | None) -> tuple[RunningAgent, Setup | None]:
-        """The running agent, started if need be; with how it took up the session if it was just started.
+    async def open(self, known: str | None) -> RunningAgent:
+        """The running agent with the session open, started if need be. Raises what `start_agent` raises.
 
-        `known` is the agent's own id of the session, if it had one. Raises what `start_agent` raises.
+        `known` is the agent's own id of the session, if it had one. Who is cancelled here leaves the start running;
+        `abandon` ends that.
         """
         if self.agent is not None:
-            return self.agent, None
-        await self.close()
-        agent = await start_agent(
+            return self.agent
+        if self._opening is None:
+            self._opening = asyncio.get_running_loop().create_task(self._open(known), name="opening an agent")
+            self._opening.add_done_callback(self._done_opening)
+        return await asyncio.shield(self._opening)
+
+    def _done_opening(self, task: asyncio.Task[RunningAgent]) -> None:
+        if self._opening is task:
+            self._opening = None
+        if not task.cancelled():
+            task.exception()  # told to those who wait; there may be none
+
+    @property
+    def process(self) -> RunningAgent | None:
+        """The agent, while it runs, be the session open or not."""
+        agent = self._agent
+        return agent if agent is not None and agent.is_running and not self._is_killed else None
+
+    async def _start(self) -> RunningAgent:
+        if self.process is not None:
+            return self.process
+        await self._drop()
+        if self._closed:
+            raise ConnectionClosed("the session is closed")
+        env = {**self._spec.env, HUB: self._hub_id} if self._hub_id else self._spec.env
+        self._agent = await start_agent(
             self._spec.command,
             self._owner,
             cwd=self._cwd,
-            env=self._spec.env,
+            env=env,
             client_capabilities=CLIENT_CAPABILITIES,
+            timeout=self._spec.start_timeout,
         )
-        self._agent = agent
+        return self._agent
+
+    async def _open(self, known: str | None) -> RunningAgent:
+        agent = await self._start()
         try:
             setup = await self._take_up(agent, known)
+        except RequestError as exc:
+            if exc.code != AUTH_REQUIRED:
+                await self._drop()
+            raise
         except BaseException:
-            await self.close()
+            await self._drop()
             raise
         self.session_id = setup.session_id
-        return agent, setup
+        self._opened(setup)
+        self._watching = asyncio.get_running_loop().create_task(self._watch(agent), name="watching an agent")
+        return agent
 
     async def _take_up(self, agent: RunningAgent, known: str | None) -> Setup:
         params: dict[str, Any] = {"cwd": self._cwd, "mcpServers": []}
-        if known is not None:
-            for how, method in self._ways(agent):
+        if known is not None and known != self._distrusted:
+            for how, method in _ways(agent):
                 try:
                     self.is_replaying = how == "loaded"
-                    raw = await agent.request(method, {**params, "sessionId": known}, session=known)
+                    raw = await self._call(agent, method, {**params, "sessionId": known}, known)
                     return Setup(how, known, _object(raw))
                 except RequestError as exc:
                     if exc.code == AUTH_REQUIRED:
                         raise
+                except (ConnectionClosed, TimeoutError):
+                    self._distrusted = known  # it may do so each time; the next start begins anew
+                    raise
                 finally:
                     self.is_replaying = False
         # the owner learns the id with the answer; updates that come before it are of this session, there is no other
-        result = _object(await agent.request("session/new", params))
+        result = _object(await self._call(agent, "session/new", params, None))
         session_id = result.get("sessionId")
         if not isinstance(session_id, str):
             raise RequestError(-32603, "the agent answered session/new without a sessionId", {"result": result})
         return Setup("reset" if known is not None else "new", session_id, result)
 
-    def _ways(self, agent: RunningAgent) -> list[tuple[str, str]]:
-        capabilities = agent.capabilities
-        sessions = capabilities.get("sessionCapabilities")
-        ways = []
-        if isinstance(sessions, dict) and sessions.get("resume") is not None:
-            ways.append(("resumed", "session/resume"))
-        if capabilities.get("loadSession") is True:
-            ways.append(("loaded", "session/load"))
-        return ways
+    async def _call(self, agent: RunningAgent, method: str, params: dict[str, Any], session: str | None) -> bytes:
+        try:
+            async with asyncio.timeout(self._spec.start_timeout):
+                return await agent.request(method, params, session=session)
+        except TimeoutError:
+            raise agent.silent(method, self._spec.start_timeout) from None
+
+    async def _watch(self, agent: RunningAgent) -> None:
+        end = await agent.wait_ended()
+        if self._agent is agent:
+            self.session_id = None
+        self._ended(end)
+        await agent.stop(timeout=0.5)  # what it left behind
+
+    # -- ends --
 
     def kill(self) -> None:
+        """End the agent at once, without waiting; from now on it is none of ours."""
         if self._agent is not None:
+            self._is_killed = True
             self._agent.kill()
 
-    async def close(self) -> None:
+    async def abandon(self) -> None:
+        """End a start that is under way, and wait for that."""
+        task = self._opening
+        if task is not None:
+            task.cancel()
+            await asyncio.wait((task,))
+
+    async def _drop(self) -> None:
         """End the agent with its tree; a new one can be started afterwards."""
-        agent, self._agent = self._agent, None
+        agent, self._agent, self.session_id, self._is_killed = self._agent, None, None, False
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            if agent is not None and agent.is_running:
+                watching.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait((watching,))
         if agent is not None:
             await agent.stop()
+
+    async def close(self) -> None:
+        """End the agent, or its start, for good."""
+        self._closed = True
+        await self.abandon()
+        await self._drop()
+
+
+def _ways(agent: RunningAgent) -> list[tuple[str, str]]:
+    capabilities = agent.capabilities
+    sessions = capabilities.get("sessionCapabilities")
+    ways = []
+    if isinstance(sessions, dict) and sessions.get("resume") is not None:
+        ways.append(("resumed", "session/resume"))
+    if capabilities.get("loadSession") is True:
+        ways.append(("loaded", "session/load"))
+    return ways
 
 
 def _object(raw: bytes) -> dict[str, Any]:

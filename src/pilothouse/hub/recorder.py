@@ -1,48 +1,76 @@
-"""The pen of a session: translated events on their way into the log, in order, many to a commit.
+"""The pen of a session: what happens becomes events, and those go into the log, in order, many to a commit.
 
 What is recorded in one turn of the loop goes into one batch. Batches are handed over without waiting, a bounded number
 at a time, so that an agent that talks fast is written fast and one that talks faster than the disk is slowed down.
+
+The rule a change must not break: `session` is what has been committed, and nothing else. When the log refuses a batch,
+nothing more is taken until `mend` has taken up the session from the log again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
+from ..dialects.acp import Translator
 from ..log.base import EventLog
-from ..log.records import Change
-from ..model.events import Event, SessionStatusChangedEvent, utc_now
+from ..log.records import Change, SessionRecord
+from ..model.events import ACPEvent, Event, SessionStatusChangedEvent, utc_now
 from ..model.session import Session
+from .errors import NotStored
+from .recovery import end_open
 
 __all__ = ["Recorder"]
+
+logger = logging.getLogger(__name__)
 
 BATCH = 2_000
 """Events after which a batch is handed over at once."""
 UNDER_WAY = 4
 """Batches that may be on their way to the disk before the agent has to wait."""
 
+Then = Callable[[], None]
+
 
 class Recorder:
-    """Appends a session's events and folds them, in the same order."""
+    """Appends a session's events and folds them, in the same order.
 
-    def __init__(self, log: EventLog, session: Session, seq: int, failed: Callable[[BaseException], None]) -> None:
+    `translator` makes the events; `failed` is called once, with the reason, when the log has refused a batch.
+    """
+
+    def __init__(
+        self, log: EventLog, record: SessionRecord, session: Session, failed: Callable[[BaseException], None]
+    ) -> None:
         self._log = log
-        self.session = session
-        self._session_id = session.id
-        self._expected = seq
+        self._id = record.id
+        self._workspace = record.cwd
         self._failed = failed
+        self.failure: BaseException | None = None
         self._batch: list[Event] = []
         self._also: list[Change] = []
+        self._then: list[Then] = []
         self._scheduled = False
-        self._under_way: deque[asyncio.Future[int]] = deque()
+        self._under_way: deque[asyncio.Future[None]] = deque()
+        self._mending = asyncio.Lock()
         self._now: str | None = None
+        self._take_up(session, record.last_seq)
 
-    @property
-    def seq(self) -> int:
-        """The number of the last event, once everything recorded is committed."""
-        return self._expected + len(self._batch)
+    def _take_up(self, session: Session, seq: int) -> None:
+        self.session = session
+        self._expected = seq
+        self.translator = Translator(
+            self._id,
+            workspace=self._workspace,
+            status=session.status,
+            usage=session.usage,
+            cost=session.cost,
+            plan_mode=session.plan_mode,
+            prefix=f"{seq}." if seq else "",
+        )
 
     def now(self) -> str:
         """The time, looked up once for all that happens in one turn of the loop."""
@@ -51,17 +79,30 @@ class Recorder:
             self._schedule()
         return self._now
 
-    def record(self, events: Sequence[Event], *, also: Sequence[Change] = ()) -> None:
-        """Take events; they are committed soon and in order, `also` with them."""
+    def record(self, events: Sequence[Event], *, also: Sequence[Change] = (), then: Then | None = None) -> None:
+        """Take events; they are committed soon and in order, `also` with them, and then `then` is called.
+
+        After a failure nothing is taken, and `then` is not called: whoever waits for it is told by `failed`.
+        """
+        if self.failure is not None:
+            return
         self._batch += events
         self._also += also
+        if then is not None:
+            self._then.append(then)
         for event in events:
             if type(event) is SessionStatusChangedEvent:
-                self._also.append(self._log.sessions.updating(self._session_id, status=event.to))
+                self._also.append(self._log.sessions.updating(self._id, status=event.to))
         if len(self._batch) >= BATCH:
             self._flush()
         else:
             self._schedule()
+
+    def note(self, name: str, data: dict[str, Any], *, also: Sequence[Change] = ()) -> list[ACPEvent]:
+        """Record something that only the hub knows."""
+        events = self.translator.fact(name, data, self.now())
+        self.record(events, also=also)
+        return events
 
     def _schedule(self) -> None:
         if not self._scheduled:
@@ -72,24 +113,38 @@ class Recorder:
         self._scheduled, self._now = False, None
         batch, self._batch = self._batch, []
         also, self._also = self._also, []
-        if not batch and not also:
+        then, self._then = self._then, []
+        if self.failure is not None or not (batch or also or then):
             return
-        future = self._log.append_nowait(self._session_id, self._expected, batch, also=also)
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        try:
+            future = self._log.append_nowait(self._id, self._expected, batch, also=also)
+        except Exception as exc:  # the log is closed, or an event cannot be written at all
+            self._break(exc)
+            return
         self._expected += len(batch)
-        self._under_way.append(future)
-        future.add_done_callback(partial(self._committed, batch))
+        self._under_way.append(done)
+        future.add_done_callback(partial(self._committed, done, batch, then))
 
-    def _committed(self, batch: list[Event], future: asyncio.Future[int]) -> None:
-        """What the session is, is what has been committed; a snapshot never shows more."""
-        self._under_way.remove(future)
-        if future.cancelled():
-            return
-        error = future.exception()
+    def _committed(
+        self, done: asyncio.Future[None], batch: list[Event], then: list[Then], future: asyncio.Future[int]
+    ) -> None:
+        self._under_way.remove(done)
+        error = asyncio.CancelledError() if future.cancelled() else future.exception()
         if error is not None:
+            self._break(error)
+        else:
+            for event in batch:
+                self.session.apply(event)
+            for call in then:
+                call()
+        done.set_result(None)
+
+    def _break(self, error: BaseException) -> None:
+        if self.failure is None:
+            logger.error("session %s: the log refused a batch", self._id, exc_info=error)
+            self.failure = error
             self._failed(error)
-            return
-        for event in batch:
-            self.session.apply(event)
 
     @property
     def is_behind(self) -> bool:
@@ -102,9 +157,29 @@ class Recorder:
             await asyncio.wait((self._under_way[0],))
 
     async def commit(self) -> int:
-        """Wait until everything recorded so far is committed; the last seq. Raises what the log raises."""
+        """Wait until everything recorded so far is committed; the last seq. Raises NotStored."""
         self._flush()
         seq = self._expected
-        while self._under_way:
-            await asyncio.shield(self._under_way[-1])
+        if self._under_way:
+            await asyncio.wait((self._under_way[-1],))
+        if self.failure is not None:
+            message = f"what happened could not be stored: {self.failure}"
+            raise NotStored(message, sessionId=self._id) from self.failure
         return seq
+
+    async def mend(self) -> None:
+        """After a failure, take up the session from the log again; without one do nothing. Raises NotStored.
+
+        What was open is ended by events, as after a restart of the hub.
+        """
+        async with self._mending:
+            if self.failure is None:
+                return
+            while self._under_way:
+                await asyncio.wait((self._under_way[-1],))
+            try:
+                session = await end_open(self._log, await self._log.sessions.get(self._id))
+            except Exception as exc:
+                raise NotStored(f"the session cannot be taken up again: {exc}", sessionId=self._id) from exc
+            self._take_up(session, session.seq)
+            self.failure = None

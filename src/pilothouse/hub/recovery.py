@@ -1,13 +1,16 @@
-"""After a crash: what was open when the hub died ends by an event, and what it left running is ended.
+"""After a crash: what was open when the hub died ends by an event.
 
 The log is the truth. A session whose last events say that a turn was under way gets the events that a hub would have
-written had it known that it was going to die.
+written had it known that it was going to die. The same is done when the log had refused events: what it has, counts.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
+from ..log.base import EventLog
+from ..log.records import Change, SessionRecord
 from ..model.errors import ACPError
 from ..model.events import (
     ApprovalResolvedEvent,
@@ -15,23 +18,78 @@ from ..model.events import (
     Event,
     MessageCompleteEvent,
     SessionStatusChangedEvent,
+    SubAgentCompletedEvent,
     ThinkingCompleteEvent,
     ToolCallErrorEvent,
+    decode_event,
 )
 from ..model.records import TextContent
 from ..model.session import ACTIVE, Message, Session, TextRun, Thought
 
-__all__ = ["closing_events"]
+__all__ = ["MESSAGE", "closing_events", "end_open", "fold"]
+
+logger = logging.getLogger(__name__)
 
 MESSAGE = "The hub was stopped before this ended."
+LEFT_OPEN = (*sorted(ACTIVE), "starting")
+"""Statuses that only a running hub has."""
 
 
-def closing_events(session: Session, now: str) -> list[Event]:
+async def fold(log: EventLog, session_id: str) -> tuple[Session, list[str]]:
+    """A session as its events tell it, and the prompts that were queued and never began."""
+    state = Session(id=session_id)
+    queued: dict[str, None] = {}
+    cursor = 0
+    while entries := await log.read(session_id, cursor):
+        for entry in entries:
+            try:
+                event = decode_event(entry.data)
+            except Exception:  # one event that cannot be read must not make the others unreadable
+                logger.exception("session %s: event %d cannot be read", session_id, entry.seq)
+                state.seq = entry.seq
+                continue
+            state.apply(event)
+            if type(event) is CustomEvent and event.namespace == "pilothouse":
+                _follow_queue(queued, event)
+        cursor = entries[-1].seq
+    return state, list(queued)
+
+
+def _follow_queue(queued: dict[str, None], event: CustomEvent) -> None:
+    if event.event_name == "prompt_queued":
+        queued[str(event.data.get("promptId"))] = None
+    elif event.event_name in ("prompt_cancelled", "turn_started"):
+        queued.pop(str(event.data.get("promptId") or event.data.get("turnId")), None)
+
+
+async def end_open(log: EventLog, record: SessionRecord) -> Session:
+    """End by events, and in the records, whatever a session's log leaves open. The session as it then is."""
+    state, queued = await fold(log, record.id)
+    events = closing_events(state, log.now(), queued)
+    moved = [event.to for event in events if isinstance(event, SessionStatusChangedEvent)]
+    status = moved[-1] if moved else state.status
+    also: list[Change] = []
+    for approval in await log.approvals.pending(record.id):
+        decision = {"approved": False, "resolvedBy": "cancelled", "reason": MESSAGE, "optionId": None}
+        also.append(log.approvals.resolving(approval.id, decision, decided_by="recovery", strict=False))
+    if state.seq and record.status != status:
+        also.append(log.sessions.updating(record.id, status=status))
+    if events or also:
+        await log.append(record.id, state.seq, events, also=also)
+    for event in events:
+        state.apply(event)
+    return state
+
+
+def closing_events(session: Session, now: str, queued: list[str] | None = None) -> list[Event]:
     """The events that end everything that is open; none for a session at rest."""
     events: list[Event] = []
 
     def emit(cls: type[Event], **fields: Any) -> None:
         events.append(cls(seq=0, session_id=session.id, timestamp=now, **fields))
+
+    def fact(name: str, **data: Any) -> None:
+        emit(CustomEvent, namespace="pilothouse", event_name=name, data=data)
 
     for item in session.items:
         if isinstance(item, Message) and not item.done:
@@ -50,15 +108,19 @@ def closing_events(session: Session, now: str) -> list[Event]:
             reason=MESSAGE,
         )
     for question in session.pending_questions:
-        data = {"questionId": question.question_id, "outcome": "cancelled", "answer": None}
-        emit(CustomEvent, namespace="pilothouse", event_name="question_answered", data=data)
+        fact("question_answered", questionId=question.question_id, outcome="cancelled", answer=None)
     for call in session.tool_calls:
-        if call.status not in ("completed", "failed", "cancelled"):
+        if not call.ended:
             error = ACPError(code="interrupted", message=MESSAGE, recoverable=True)
             emit(ToolCallErrorEvent, tool_call_id=call.tool_call_id, name=call.name, error=error)
+    for agent in session.sub_agents.values():
+        if agent.ended_at is None:
+            parent = agent.parent_tool_call_id
+            emit(SubAgentCompletedEvent, sub_agent_id=agent.sub_agent_id, parent_tool_call_id=parent, result=MESSAGE)
     if session.turn is not None and session.turn.open:
-        data = {"turnId": session.turn.turn_id, "stopReason": "interrupted"}
-        emit(CustomEvent, namespace="pilothouse", event_name="turn_ended", data=data)
-    if session.status in ACTIVE or session.status == "starting":
+        fact("turn_ended", turnId=session.turn.turn_id, stopReason="interrupted")
+    for prompt_id in queued or ():
+        fact("prompt_cancelled", promptId=prompt_id, reason=MESSAGE)
+    if session.status in LEFT_OPEN and session.seq:
         emit(SessionStatusChangedEvent, from_=session.status, to="idle", reason="interrupted")
     return events

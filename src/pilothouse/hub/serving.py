@@ -12,6 +12,7 @@ from typing import Any
 from ..acp import lenient, schema
 from ..acp.errors import RequestError, ValidationError
 from .approvals import Approvals
+from .questions import Questions
 from .refusals import Refusal, request_error
 from .terminals import Terminals
 from .workspace import Workspace
@@ -27,19 +28,37 @@ CLIENT_CAPABILITIES: Mapping[str, Any] = {
 
 
 class Serving:
-    """Answers one session's agent."""
+    """Answers one session's agent. `mark` is put into the environment of what runs in its terminals."""
 
-    def __init__(self, workspace: Workspace, terminals: Terminals, approvals: Approvals) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        approvals: Approvals,
+        questions: Questions,
+        *,
+        mark: tuple[str, str] | None = None,
+        on_output: Callable[[str, str], None] | None = None,
+    ) -> None:
         self._workspace = workspace
-        self._terminals = terminals
         self._approvals = approvals
+        self._questions = questions
+        self._mark = mark
+        self._on_output = on_output
+        self._terminals = Terminals(workspace, on_output=on_output)
+
+    async def end_terminals(self, *, for_good: bool = False) -> None:
+        """Their agent is gone, and they go with it; the next agent gets its own."""
+        terminals = self._terminals
+        if not for_good:
+            self._terminals = Terminals(self._workspace, on_output=self._on_output)
+        await terminals.close()
 
     async def answer(self, method: str, params: Any, raw: bytes) -> Any:
         """The result of a request of the agent. Raises RequestError."""
         if method == "session/request_permission":
             return await self._approvals.ask(raw)
         if method == "elicitation/create":
-            return await self._approvals.question(raw)
+            return await self._questions.ask(raw)
         route = _ROUTES.get(method)
         if route is None:
             raise RequestError.method_not_found(method)
@@ -61,8 +80,9 @@ class Serving:
         return {}
 
     async def _create(self, request: Any) -> Any:
+        env = [*(request.env or ()), self._mark] if self._mark else request.env or ()
         terminal_id = await self._terminals.create(
-            request.command, request.args or (), request.env or (), request.cwd, request.output_byte_limit
+            request.command, request.args or (), env, request.cwd, request.output_byte_limit
         )
         return {"terminalId": terminal_id}
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, NamedTuple
 
-from .errors import HubError
+from ..log.base import EventLog
+from ..model.events import CustomEvent, Event, SessionErrorEvent, decode_event
+from .errors import QueueFull
 
-__all__ = ["Prompt", "PromptQueue", "TurnResult"]
+__all__ = ["Prompt", "PromptQueue", "TurnResult", "result_of", "stored_result"]
 
 QUEUE_LIMIT = 100
+
+Phase = Literal["waiting", "opening", "running", "ending"]
 
 
 class TurnResult(NamedTuple):
@@ -24,24 +28,34 @@ class TurnResult(NamedTuple):
 
 
 class Prompt:
-    """A prompt, from when it was accepted until its turn is over."""
+    """A prompt, from when it was accepted until its turn is over. Await `done`, by `asyncio.shield` if you may leave.
 
-    __slots__ = ("cancelled", "client_request_id", "content", "done", "turn_id")
+    `phase` says how far its turn is: `waiting` for its place, `opening` the agent, `running`, or `ending`, when it
+    has its outcome and only the log is waited for.
+    """
 
-    def __init__(self, turn_id: str, content: Any, client_request_id: str | None) -> None:
+    __slots__ = ("cancelled", "client_request_id", "content", "deadline", "done", "phase", "queued", "turn_id")
+
+    def __init__(self, turn_id: str, content: Any, client_request_id: str | None = None) -> None:
         self.turn_id = turn_id
         self.content = content
         self.client_request_id = client_request_id
         self.cancelled = False
+        self.phase: Phase = "waiting"
+        self.queued: Event | None = None
+        self.deadline: asyncio.TimerHandle | None = None
         self.done: asyncio.Future[TurnResult] = asyncio.get_running_loop().create_future()
 
-    def settle(self, result: TurnResult) -> None:
-        if not self.done.done():
+    def settle(self, result: TurnResult | BaseException) -> None:
+        if self.deadline is not None:
+            self.deadline.cancel()
+        if self.done.done():
+            return
+        if isinstance(result, TurnResult):
             self.done.set_result(result)
-
-
-class QueueFull(HubError):
-    code = "queue_full"
+        else:
+            self.done.set_exception(result)
+            self.done.exception()  # nobody needs to wait for it
 
 
 class PromptQueue:
@@ -72,10 +86,46 @@ class PromptQueue:
     def remove(self, prompt: Prompt) -> None:
         self._waiting.remove(prompt)
 
-    def move(self, prompt: Prompt, place: int) -> None:
+    def move(self, prompt: Prompt, place: int) -> int:
+        """Let it wait elsewhere; answers where that is."""
         self._waiting.remove(prompt)
-        self._waiting.insert(max(0, place), prompt)
+        place = min(max(0, place), len(self._waiting))
+        self._waiting.insert(place, prompt)
+        return place
 
     def clear(self) -> list[Prompt]:
         waiting, self._waiting = list(self._waiting), deque()
         return waiting
+
+
+def result_of(turn_id: str, events: Sequence[Event]) -> TurnResult:
+    """How a turn ended, by the events of its end. Their numbers are known once they are committed."""
+    error: str | None = None
+    for event in events:
+        if isinstance(event, SessionErrorEvent):
+            error = event.error.message
+        elif isinstance(event, CustomEvent) and event.event_name == "turn_ended":
+            return TurnResult(turn_id, str(event.data.get("stopReason")), event.seq, error)
+    return TurnResult(turn_id, "interrupted", events[-1].seq if events else 0, error)
+
+
+async def stored_result(log: EventLog, session_id: str, turn_id: str) -> TurnResult | None:
+    """How a turn of former times ended, as the log tells; None when it does not know of the turn."""
+    mark, found, error, cursor = turn_id.encode(), False, None, 0
+    while entries := await log.read(session_id, cursor):
+        cursor = entries[-1].seq
+        for entry in entries:
+            if found and entry.type == "session:error":
+                event = decode_event(entry.data)
+                error = event.error.message if isinstance(event, SessionErrorEvent) else None
+            if entry.type != "custom" or mark not in entry.data:
+                continue
+            event = decode_event(entry.data)
+            if not isinstance(event, CustomEvent) or event.namespace != "pilothouse":
+                continue
+            if event.event_name == "turn_ended":
+                return TurnResult(turn_id, str(event.data.get("stopReason")), entry.seq, error)
+            if event.event_name == "prompt_cancelled":
+                return TurnResult(turn_id, "cancelled", entry.seq)
+            found = found or event.event_name == "turn_started"
+    return None

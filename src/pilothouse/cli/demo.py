@@ -1,31 +1,24 @@
-"""The command line. Commands import what they need where they start, so that `--help` is quick."""
+"""The scripted agent: in this terminal, or on stdio for other programs."""
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from pathlib import Path
 
 import click
 
-from . import __version__
+from .output import complete
 
-__all__ = ["main"]
-
-
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="pilothouse")
-def main() -> None:
-    """Every coding agent, on every screen."""
+__all__ = ["demo", "demo_agent"]
 
 
-@main.command("demo-agent")
+@click.command("demo-agent")
 def demo_agent() -> None:
     """Run the scripted agent: ACP on standard input and output.
 
     It needs no model and no network. Give this command to any ACP client and prompt it with `help`.
     """
-    from .agents.demo import serve
+    from ..agents.demo import serve
 
     if sys.stdin.isatty():
         click.echo(
@@ -33,12 +26,12 @@ def demo_agent() -> None:
             err=True,
         )
     try:
-        asyncio.run(serve())
+        complete(serve())
     except KeyboardInterrupt:
         sys.exit(130)
 
 
-@main.command()
+@click.command()
 @click.argument("prompt", nargs=-1)
 @click.option(
     "--cwd",
@@ -52,10 +45,6 @@ def demo(prompt: tuple[str, ...], cwd: Path | None, approve_all: bool) -> None:
     With PROMPT it runs that and leaves. Without a terminal it runs PROMPT or `tour` once, and denies what the agent
     asks for unless --approve-all is given.
     """
-    from .agents.console import run
+    from ..agents.console import run
 
     sys.exit(run(" ".join(prompt), cwd=cwd, approve_all=approve_all))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,82 @@
+"""Agents that are known without any configuration: how each is started, found, installed and logged in to.
+
+Commands are those that the agents' own documentation or the ACP registry give. An agent of the same name in the
+configuration stands before one of these.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+
+from .programs import AgentProgram, Way
+
+__all__ = ["DEMO", "KNOWN"]
+
+DEMO = "demo"
+
+
+def _npm(name: str, title: str, command: str, package: str, login: str | None = None) -> AgentProgram:
+    """An agent that is installed by npm and speaks ACP itself."""
+    return _program(name, title, command, f"npm install -g {package}", login)
+
+
+def _bridge(name: str, title: str, program: str, package: str, login: str | None = None) -> AgentProgram:
+    """A bridge to an agent, small enough that npx may fetch it when it is first used."""
+    return AgentProgram(
+        name=name,
+        title=title,
+        ways=(Way((program,)), Way(("npx", "-y", package), fetches=True)),
+        install=f"npm install -g {package}",
+        version=(program, "--version"),
+        login=login,
+    )
+
+
+def _program(name: str, title: str, command: str, install: str, login: str | None = None) -> AgentProgram:
+    words = tuple(command.split())
+    return AgentProgram(
+        name=name, title=title, ways=(Way(words),), install=install, version=(words[0], "--version"), login=login
+    )
+
+
+def _known() -> Iterator[AgentProgram]:
+    yield AgentProgram(
+        name=DEMO,
+        title="Scripted agent",
+        ways=(Way((sys.executable, "-m", "pilothouse.cli", "demo-agent")),),
+        version=(sys.executable, "-m", "pilothouse.cli", "--version"),
+    )
+    claude = "@agentclientprotocol/claude-agent-acp"
+    yield _bridge("claude", "Claude", "claude-agent-acp", claude, login="run `claude` once and log in with /login")
+    codex = "@agentclientprotocol/codex-acp"
+    yield _bridge("codex", "Codex", "codex-acp", codex, login="run `codex login`, or set OPENAI_API_KEY")
+    yield _npm(
+        "gemini",
+        "Gemini CLI",
+        "gemini --acp",
+        "@google/gemini-cli",
+        login="run `gemini` once and log in, or set GEMINI_API_KEY",
+    )
+    yield _npm("opencode", "OpenCode", "opencode acp", "opencode-ai", login="run `opencode auth login`")
+    yield _npm("goose", "Goose", "goose acp", "@aaif/goose", login="run `goose configure`")
+    yield _npm("qwen", "Qwen Code", "qwen --acp", "@qwen-code/qwen-code", login="run `qwen` once and log in")
+    yield _npm("kimi", "Kimi Code", "kimi acp", "@moonshot-ai/kimi-code", login="run `kimi` once and use /login")
+    yield _npm("copilot", "GitHub Copilot", "copilot --acp", "@github/copilot", login="run `copilot login`")
+    yield _npm("junie", "Junie", "junie --acp=true", "@jetbrains/junie", login="run `junie` once and log in")
+    yield _npm("cline", "Cline", "cline --acp", "cline", login="run `cline auth`")
+    yield _npm("auggie", "Auggie", "auggie --acp", "@augmentcode/auggie", login="run `auggie login`")
+    yield _program(
+        "cursor",
+        "Cursor",
+        "cursor-agent acp",
+        "see https://cursor.com/docs/cli/acp",
+        login="run `cursor-agent login`",
+    )
+    yield _program("vibe", "Mistral Vibe", "vibe-acp", "uv tool install mistral-vibe", login="run `vibe` once")
+    yield _program("fast-agent", "fast-agent", "fast-agent-acp -x", "uv tool install fast-agent-mcp")
+    yield _program("hermes", "Hermes", "hermes-acp", "uv tool install 'hermes-agent[acp]'")
+    yield _bridge("pi", "Pi", "pi-acp", "pi-acp", login="install @earendil-works/pi-coding-agent and log in with `pi`")
+
+
+KNOWN: Mapping[str, AgentProgram] = {program.name: program for program in _known()}

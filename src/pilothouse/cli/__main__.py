@@ -1,0 +1,5 @@
+"""`python -m pilothouse.cli`."""
+
+from . import main
+
+main(prog_name="pilothouse")

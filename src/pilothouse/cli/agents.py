@@ -1,0 +1,126 @@
+"""`pilothouse agents`: which agents there are, and agents taken over from an editor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .exits import Exit, Failure, reported
+from .output import complete, console, print_json
+
+if TYPE_CHECKING:
+    from ..adapters.registry import Registered
+
+__all__ = ["agents", "describe_agents"]
+
+
+@click.group(invoke_without_command=True)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--versions", is_flag=True, help="Ask each installed agent for its version.")
+@click.pass_context
+@reported
+def agents(ctx: click.Context, as_json: bool, versions: bool) -> None:
+    """List agents: which are installed, and how to get the others."""
+    if ctx.invoked_subcommand is not None:
+        return
+    found = describe_agents(versions=versions)
+    if as_json:
+        print_json(found)
+        return
+    _print(found, versions=versions)
+
+
+def describe_agents(*, versions: bool = False) -> list[dict[str, Any]]:
+    """Every agent as JSON has it, those that can be used first."""
+    from ..app import registry
+    from ..config import load_config
+
+    found = complete(_described(registry(load_config()).all(), versions))
+    order = {"installed": 0, "on demand": 1, "missing": 3}
+    return sorted(found, key=lambda agent: order.get(agent["state"], 2))
+
+
+async def _described(entries: list[Registered], versions: bool) -> list[dict[str, Any]]:
+    import asyncio
+
+    return list(await asyncio.gather(*(_one(entry, versions) for entry in entries)))
+
+
+async def _one(entry: Registered, versions: bool) -> dict[str, Any]:
+    """A package's adapter may fail at any question; then that is what is told of it."""
+    about: dict[str, Any] = {"name": entry.name, "origin": entry.origin}
+    if entry.adapter is None:
+        return {**about, "title": entry.name, "state": "broken", "problem": entry.problem}
+    adapter = entry.adapter
+    try:
+        installed = await adapter.is_installed()
+        state = getattr(adapter, "availability", "installed" if installed else "missing")
+        launch = adapter.launch
+        about |= {"title": adapter.title, "state": state, "command": list(launch.command) if launch else None}
+        if not installed or state == "on demand":
+            about["install"] = adapter.install_hint
+        if versions and installed:
+            about["version"] = await adapter.get_version()
+    except Exception as exc:
+        return {**about, "title": entry.name, "state": "broken", "problem": f"{type(exc).__name__}: {exc}"}
+    return about
+
+
+STATES = {
+    "installed": ("✓", "green"),
+    "on demand": ("↓", "cyan"),
+    "missing": ("·", "dim"),
+    "broken": ("✗", "red"),
+}
+
+
+def _print(found: list[dict[str, Any]], *, versions: bool) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for column in ("", "agent", "", "version" if versions else "", ""):
+        table.add_column(column, overflow="fold")
+    for agent in found:
+        icon, style = STATES.get(agent["state"], ("?", ""))
+        about = agent.get("problem") or agent.get("install") or " ".join(agent.get("command") or ())
+        if agent["state"] == "on demand":
+            about = "npx fetches it when it is first used"
+        elif agent["state"] == "installed" and agent["name"] == "demo":
+            about = "built in: no model, no network"
+        dim = "dim" if agent["state"] == "missing" else ""
+        row = (icon, agent["name"], agent["title"], agent.get("version") or "", about)
+        styles = (style, dim or "bold", dim, dim, "red" if agent["state"] == "broken" else "dim")
+        table.add_row(*(Text(text, style=one) for text, one in zip(row, styles, strict=True)))
+    out = console()
+    out.print(table)
+    out.print(Text("\n✓ installed  ↓ fetched on demand  · not installed  ✗ broken", style="dim"))
+
+
+@agents.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--dry-run", is_flag=True, help="Only say what would be written.")
+@reported
+def import_(file: Path, dry_run: bool) -> None:
+    """Take over agents from an editor's FILE.
+
+    It is Zed's settings.json or JetBrains' acp.json. They are added to config.toml; names that are there already are
+    left as they are.
+    """
+    from ..config import add_agents, load_config, read_editor_agents
+
+    config = load_config()
+    imported = read_editor_agents(file)
+    new = {name: agent for name, agent in imported.agents.items() if name not in config.agents}
+    if new and not dry_run:
+        add_agents(config, new)
+    for name, agent in new.items():
+        click.echo(f"{'would add' if dry_run else 'added'} {name}: {' '.join(agent.command)}")
+    for name in imported.agents.keys() - new.keys():
+        click.echo(f"left {name}: it is in {config.path} already")
+    for title, why in imported.skipped.items():
+        click.echo(f"passed over {title}: {why}", err=True)
+    if not imported.agents:
+        raise Failure(f"{file} has no agents that can be taken over", Exit.ERROR)

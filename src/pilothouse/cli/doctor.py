@@ -1,0 +1,158 @@
+"""`pilothouse doctor`: whether this machine and this home are fit, and what to do where they are not."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from .exits import Exit, reported
+from .output import complete, console, print_json, short_path
+
+if TYPE_CHECKING:
+    from ..config import Config
+
+__all__ = ["doctor"]
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at. `state` is ok, note or problem."""
+
+    what: str
+    state: str
+    text: str
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@reported
+def doctor(as_json: bool) -> None:
+    """Look whether everything is in order: Python, SQLite, the home directory, the agents."""
+    findings = list(_findings())
+    if as_json:
+        print_json([finding._asdict() for finding in findings])
+    else:
+        from rich.text import Text
+
+        out = console()
+        marks = {"ok": ("✓", "green"), "note": ("·", "yellow"), "problem": ("✗", "red")}
+        for finding in findings:
+            line = Text.assemble(
+                (f"{marks[finding.state][0]} ", marks[finding.state][1]), (f"{finding.what:12}", "bold")
+            )
+            out.print(line.append(f" {finding.text}"), soft_wrap=True)
+    sys.exit(Exit.ERROR if any(finding.state == "problem" for finding in findings) else Exit.OK)
+
+
+def _findings() -> Iterator[Finding]:
+    from ..config import Config, ConfigError, home_directory, load_config
+
+    yield from _python()
+    yield from _sqlite()
+    config = Config(home=home_directory())
+    try:
+        config = load_config(config.home)
+        there = "" if config.path.exists() else " (none yet: defaults)"
+        yield Finding("config", "ok", f"{short_path(str(config.path))}{there}")
+    except ConfigError as exc:
+        yield Finding("config", "problem", str(exc))
+    for look in (_home, _database, _hub):
+        yield from look(config)
+    yield from _agents(config)
+
+
+def _python() -> Iterator[Finding]:
+    yield Finding("python", "ok", f"{platform.python_version()} at {short_path(sys.executable)}, {platform.system()}")
+
+
+def _sqlite() -> Iterator[Finding]:
+    import sqlite3
+
+    from ..log.database import NO_FTS, OLDEST_SQLITE, has_fts
+    from ..log.lock import LOCKS, NO_LOCK
+
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        needed = ".".join(map(str, OLDEST_SQLITE))
+        yield Finding("sqlite", "problem", f"{sqlite3.sqlite_version}; run a Python that has {needed} or newer")
+        return
+    with sqlite3.connect(":memory:") as db:
+        indexed = has_fts(db)
+    db.close()
+    yield Finding("sqlite", "ok" if indexed else "note", f"{sqlite3.sqlite_version}{' with FTS5' if indexed else ''}")
+    if not indexed:
+        yield Finding("search", "note", NO_FTS)
+    if not LOCKS:
+        yield Finding("lock", "note", NO_LOCK)
+
+
+def _home(config: Config) -> Iterator[Finding]:
+    home = config.home
+    if not home.exists():
+        yield Finding("home", "ok", f"{short_path(str(home))}, which the first session makes")
+        return
+    if not home.is_dir() or not os.access(home, os.R_OK | os.W_OK | os.X_OK):
+        yield Finding("home", "problem", f"{home} is no directory that this user can write")
+        return
+    mode = home.stat().st_mode & 0o777
+    if os.name == "posix" and mode & 0o077:
+        yield Finding("home", "problem", f"{home} is open to others ({mode:04o}); chmod 700 {home}")
+        return
+    yield Finding("home", "ok", f"{short_path(str(home))}, {mode:04o}")
+
+
+def _database(config: Config) -> Iterator[Finding]:
+    from ..log.errors import LogError
+
+    if not config.database.exists():
+        return
+    try:
+        sessions, problems = complete(_looked_into(config))
+    except LogError as exc:
+        yield Finding("database", "problem", str(exc))
+        return
+    for problem in problems[:5]:
+        yield Finding("database", "problem", problem)
+    if not problems:
+        size = config.database.stat().st_size
+        yield Finding("database", "ok", f"{sessions:,} sessions, {size / 1e6:,.1f} MB, whole")
+
+
+async def _looked_into(config: Config) -> tuple[int, list[str]]:
+    from ..app import open_archive
+    from ..log.records import SessionRecord
+
+    async with open_archive(config) as archive:
+        return len(await archive.find(SessionRecord, {"deleted": None})), await archive.problems()
+
+
+def _hub(config: Config) -> Iterator[Finding]:
+    from ..app import lock_holder
+
+    holder = lock_holder(config.database)
+    if holder is None:
+        yield Finding("hub", "ok", "none is running on this home")
+    else:
+        yield Finding("hub", "ok", f"process {holder} is running on this home" if holder else "one is running")
+
+
+def _agents(config: Config) -> Iterator[Finding]:
+    from ..app import registry
+
+    agents = registry(config)
+    ready = [name for name in agents.names if agents.launch(name) is not None]
+    yield Finding("agents", "ok", f"{', '.join(ready)} can be started; `pilothouse agents` has the others")
+    for entry in agents.all():
+        if entry.problem is not None:
+            yield Finding("adapter", "problem", f"{entry.name}: {entry.problem}")
+        elif entry.origin == "config" and agents.launch(entry.name) is None:
+            yield Finding(
+                "agent", "problem", f"{entry.name}: its program {_program(config, entry.name)!r} is not found"
+            )
+
+
+def _program(config: Config, name: str) -> str:
+    return config.agents[name].command[0]

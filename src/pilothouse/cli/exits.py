@@ -1,0 +1,103 @@
+"""Exit codes, and what is said when a command cannot do its work. The codes are documented: they do not change."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any, ParamSpec, TypeVar
+
+import click
+
+__all__ = ["Exit", "Failure", "reported"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Exit(IntEnum):
+    """How a command ended."""
+
+    OK = 0
+    ERROR = 1
+    USAGE = 2
+    REFUSED = 3
+    NO_AGENT = 4
+    LIMIT = 5
+    HOME = 6
+    CANCELLED = 130
+
+    @property
+    def meaning(self) -> str:
+        return MEANINGS[self]
+
+
+MEANINGS = {
+    Exit.OK: "It did what it was asked to; a turn ended by itself.",
+    Exit.ERROR: "The turn ended with an error, or `doctor` found a problem.",
+    Exit.USAGE: "The command, its options or the configuration are wrong: unknown agent, session or directory.",
+    Exit.REFUSED: "The agent refused, or something it asked for was denied because nobody could be asked.",
+    Exit.NO_AGENT: "The agent could not be started: not installed, not logged in, or it does not answer.",
+    Exit.LIMIT: "The turn ended at a limit of tokens or requests.",
+    Exit.HOME: "The home directory cannot be used: another hub has it open, or its database is damaged or read-only.",
+    Exit.CANCELLED: "Cancelled by Ctrl-C. (143: ended by SIGTERM, 129: its terminal was closed.)",
+}
+
+
+class Failure(Exception):
+    """A command cannot go on: what to say, and the exit code."""
+
+    def __init__(self, message: str, code: Exit) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def reported(command: Callable[P, R]) -> Callable[P, R]:
+    """A command whose known failures become one line on stderr and an exit code."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return command(*args, **kwargs)
+        except KeyboardInterrupt:
+            sys.exit(Exit.CANCELLED)
+        except Exception as exc:
+            found = _explained(exc)
+            if found is None:
+                raise
+            click.echo(f"{click.style('Error:', fg='red', bold=True)} {found}", err=True)
+            sys.exit(found.code)
+
+    return run
+
+
+def _explained(exc: Exception) -> Failure | None:
+    """What a failure means to whoever typed the command; None for one that is a defect, whose trace is wanted."""
+    if isinstance(exc, Failure):
+        return exc
+    from ..adapters.base import AdapterError
+    from ..app.archive import Ambiguous
+    from ..config import ConfigError
+    from ..hub.errors import AgentFailed, HubError, IllegalCommand, UnknownAgent
+    from ..log.errors import LogError, LogLocked, UnknownSession
+
+    if isinstance(exc, LogLocked):
+        return Failure(_locked(exc), Exit.HOME)
+    if isinstance(exc, UnknownSession):
+        return Failure(f"{exc}; `pilothouse ls` lists the sessions", Exit.USAGE)
+    kinds: tuple[tuple[Any, Exit], ...] = (
+        ((ConfigError, Ambiguous, UnknownAgent, IllegalCommand), Exit.USAGE),
+        ((AgentFailed, AdapterError), Exit.NO_AGENT),
+        (LogError, Exit.HOME),
+        (HubError, Exit.ERROR),
+    )
+    return next((Failure(str(exc), code) for kind, code in kinds if isinstance(exc, kind)), None)
+
+
+def _locked(exc: Any) -> str:
+    holder = f"process {exc.pid}" if exc.pid else "another process"
+    return (
+        f"{holder} is running Pilothouse on {exc.path.parent}, and only one can run sessions there. Wait for it or "
+        "stop it, or set PILOTHOUSE_HOME to another directory. Meanwhile ls, show, replay, export and approvals work."
+    )

@@ -1,0 +1,129 @@
+"""`pilothouse policy`: what is answered without asking, and why a command would be."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .exits import reported
+from .output import ago, complete, console, print_json, short_path
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..log.records import Rule as Kept
+    from ..model.policy import Rule
+
+__all__ = ["policy"]
+
+
+@click.group()
+def policy() -> None:
+    """See what is answered without asking, and why."""
+
+
+@policy.command("show")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@reported
+def show(as_json: bool) -> None:
+    """List the rules: those of config.toml, and those that "always" made."""
+    from ..config import load_config
+
+    config = load_config()
+    kept = complete(_kept(config))
+    written = _written(config)
+    if as_json:
+        import msgspec
+
+        print_json({"policy": config.policy, "rules": msgspec.to_builtins(kept)})
+        return
+    from rich.markup import escape
+
+    out = console()
+    out.print(f"[dim]{escape(str(config.path))}[/]")
+    for rule in written:
+        out.print(f"  [{_style(rule.effect)}]{rule.effect:5}[/] {escape(rule.label)}")
+    if not written:
+        out.print("  no rules: everything is asked")
+    out.print("[dim]kept from answers[/]")
+    for record in kept:
+        where = "" if record.scope == "everywhere" else f" {short_path(record.scope_key)}"
+        what = f"{record.rule.get('subject')}: {record.rule.get('pattern') or 'all'}"
+        used = f"used {record.hits}×" if record.hits else "never used"
+        line = f"  [{_style(record.effect)}]{record.effect:5}[/] {escape(what)}"
+        about = f"{escape(record.scope + where)} · {used} · made {ago(record.created)}"
+        out.print(f"{line}  [dim]{about}[/]", soft_wrap=True)
+    if not kept:
+        out.print("  none")
+
+
+@policy.command("check")
+@click.argument("command")
+@click.option(
+    "--cwd",
+    type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
+    help="The directory of the session; by default the current one.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@reported
+def check(command: str, cwd: Path | None, as_json: bool) -> None:
+    """Say what would happen if an agent asked to run COMMAND, how risky it is, and why. Nothing is run."""
+    from ..config import load_config
+    from ..model.policy import decide
+    from ..model.risk import assess_command
+
+    workspace = str(cwd or Path.cwd())
+    config = load_config()
+    rules = [*_written(config), *_applying(complete(_kept(config)), workspace)]
+    rules.sort(key=lambda rule: rule.effect != "deny")
+    decision = decide(rules or None, "Bash", {"command": command}, workspace)
+    risk = assess_command(command, workspace)
+    if as_json:
+        reasons = [{"code": reason.code, "level": reason.level, "text": reason.text} for reason in risk.reasons]
+        answer: dict[str, Any] = {"outcome": decision.outcome, "rule": decision.rule, "reason": decision.reason}
+        print_json({"command": command, "cwd": workspace, **answer, "risk": {"level": risk.level, "reasons": reasons}})
+        return
+    from rich.text import Text
+
+    from ..terminal.drawing import risk_text
+    from ..terminal.texts import shown
+
+    out = console()
+    words = {"allow": "allowed without asking", "deny": "denied without asking", "ask": "asked"}
+    out.print(Text(words[decision.outcome], style=f"bold {_style(decision.outcome)}"))
+    out.print(Text(shown(decision.reason)), soft_wrap=True)
+    out.print(risk_text(risk.level, [reason.text for reason in risk.reasons]), soft_wrap=True)
+
+
+def _style(effect: str) -> str:
+    return {"allow": "green", "deny": "red"}.get(effect, "yellow")
+
+
+def _written(config: Config) -> list[Rule]:
+    from ..model.policy import compile_policy, parse_policy
+
+    return list(compile_policy(parse_policy(config.policy)))
+
+
+async def _kept(config: Config) -> list[Kept]:
+    from ..app import open_archive
+
+    async with open_archive(config) as archive:
+        return list(await archive.rules.active())
+
+
+def _applying(kept: list[Kept], workspace: str) -> list[Rule]:
+    """The kept rules that hold in a new session there."""
+    from ..model.policy import Rule
+
+    return [
+        Rule(record.effect, record.rule.get("subject", "tools"), record.rule.get("pattern"), f"always:{record.id}")
+        for record in kept
+        if record.scope == "everywhere" or (record.scope == "project" and _same(record.scope_key, workspace))
+    ]
+
+
+def _same(one: str, other: str) -> bool:
+    return os.path.normpath(one) == os.path.normpath(other)

@@ -1,0 +1,315 @@
+"""Commands that only read what is stored. They work while a hub is running on the same home."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from .exits import Exit, Failure, reported
+from .output import ago, complete, console, print_json, short_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..app import Archive
+    from ..config import Config
+    from ..log.records import SessionRecord
+    from ..model.events import Event
+
+__all__ = ["approvals", "export", "ls", "replay", "show"]
+
+AT_WORK = ("starting", "running", "thinking", "waiting_for_input", "waiting_for_approval")
+WORDS = {
+    "running": ("working", "yellow"),
+    "thinking": ("working", "yellow"),
+    "starting": ("starting", "yellow"),
+    "waiting_for_input": ("waiting for you", "bold yellow"),
+    "waiting_for_approval": ("waiting for you", "bold yellow"),
+    "idle": ("idle", "green"),
+    "paused": ("paused", "dim"),
+    "completed": ("done", "dim"),
+    "error": ("failed", "red"),
+    "interrupted": ("interrupted", "yellow"),
+}
+FORMATS = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown"}
+
+
+@click.command()
+@click.option("-n", "--limit", type=click.IntRange(1), default=20, show_default=True, help="Most sessions to list.")
+@click.option("--all", "everything", is_flag=True, help="List all of them, also archived ones.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@reported
+def ls(limit: int, everything: bool, as_json: bool) -> None:
+    """List sessions, the one last active first."""
+    config, sessions = complete(_listed(limit, everything))
+    if as_json:
+        print_json([_described(record) for record in sessions])
+        return
+    if not sessions:
+        click.echo("No sessions yet. `pilothouse run -a demo tour` makes one.", err=True)
+        return
+    stale = _is_stale(config, sessions)
+    table = _table("session", "agent", "status", "when", "title", "directory")
+    for record in sessions:
+        word, style = WORDS.get("interrupted" if stale and record.status in AT_WORK else record.status, ("?", ""))
+        table.add_row(
+            record.id,
+            record.agent,
+            f"[{style}]{word}[/]" if style else word,
+            ago(record.updated),
+            _safe(record.title or ""),
+            _safe(short_path(record.cwd)),
+        )
+    console().print(table)
+
+
+async def _listed(limit: int, everything: bool) -> tuple[Config, list[SessionRecord]]:
+    from ..app import open_archive
+    from ..config import load_config
+    from ..log.records import SessionFilter
+
+    config = load_config()
+    found: list[SessionRecord] = []
+    async with open_archive(config) as archive:
+        cursor: str | None = None
+        while len(found) < limit or everything:
+            size = 500 if everything else min(500, limit - len(found))
+            chosen = SessionFilter(archived=None if everything else False, before=cursor, limit=size)
+            page = await archive.list_sessions(chosen)
+            found += page.sessions
+            cursor = page.next
+            if cursor is None:
+                break
+    return config, found
+
+
+def _is_stale(config: Config, sessions: Iterable[SessionRecord]) -> bool:
+    """Whether nobody runs the sessions that are said to be at work."""
+    from ..app import lock_holder
+
+    return any(record.status in AT_WORK for record in sessions) and lock_holder(config.database) is None
+
+
+def _described(record: SessionRecord) -> dict[str, Any]:
+    return {
+        "id": record.id,
+        "agent": record.agent,
+        "cwd": record.cwd,
+        "title": record.title,
+        "status": record.status,
+        "created": record.created,
+        "updated": record.updated,
+        "seq": record.last_seq,
+        "archived": record.archived,
+    }
+
+
+# -- one session --------------------------------------------------------------------------------------------------
+
+
+class Stored(NamedTuple):
+    """A session read from the archive."""
+
+    record: SessionRecord
+    events: list[Event]
+
+
+def _stored(beginning: str) -> Stored:
+    return complete(_read(beginning))
+
+
+async def _read(beginning: str) -> Stored:
+    from ..app import open_archive
+    from ..config import load_config
+
+    async with open_archive(load_config()) as archive:
+        record = await archive.match(beginning)
+        return Stored(record, [event async for event in archive.events(record.id)])
+
+
+@click.command()
+@click.argument("session", metavar="ID")
+@click.option("--json", "as_json", is_flag=True, help="Print the folded session and its transcript as JSON.")
+@reported
+def show(session: str, as_json: bool) -> None:
+    """Show what happened in a session. The beginning of its ID is enough."""
+    from ..dialects.transcript import to_json
+    from ..model.session import fold
+    from ..terminal.screen import Screen
+
+    stored = _stored(session)
+    if as_json:
+        sys.stdout.buffer.write(to_json(fold(stored.events)) + b"\n")
+        return
+    out = console()
+    _head(out, stored.record)
+    screen = Screen(out, echo=True, live=False)
+    for event in stored.events:
+        screen.show(event)
+    screen.rest()
+
+
+def _head(out: Any, record: SessionRecord) -> None:
+    from rich.text import Text
+
+    from ..terminal.texts import title_of
+
+    out.print(Text(title_of(record.title or record.id), style="bold"))
+    facts = (record.agent, short_path(record.cwd), record.created[:16].replace("T", " "), record.id)
+    out.print(Text(" · ".join(map(title_of, facts)), style="dim"), end="\n\n")
+
+
+@click.command()
+@click.argument("session", metavar="ID")
+@click.option(
+    "-f",
+    "--format",
+    "form",
+    type=click.Choice(["ndjson", "html", "markdown"]),
+    help="By default what the name of FILE says, else ndjson.",
+)
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here, not to stdout.")
+@reported
+def export(session: str, form: str | None, output: Path | None) -> None:
+    """Write a session to a file.
+
+    ndjson has every event, with the agent's own update as `source`, and can be replayed. html is one page without
+    scripts. markdown is for reading.
+    """
+    stored = _stored(session)
+    form = form or (FORMATS.get(output.suffix.lower(), "ndjson") if output is not None else "ndjson")
+    data = _written(stored, form)
+    if output is None:
+        sys.stdout.buffer.write(data)
+        return
+    try:
+        output.write_bytes(data)
+    except OSError as exc:
+        raise Failure(f"{output} cannot be written: {exc.strerror or exc}", Exit.ERROR) from exc
+    click.echo(f"{output}: {len(stored.events):,} events, {len(data):,} bytes", err=True)
+
+
+def _written(stored: Stored, form: str) -> bytes:
+    from ..model.session import fold
+
+    if form == "ndjson":
+        from ..model.events import encode_event
+
+        return b"".join(encode_event(event, source=True) + b"\n" for event in stored.events)
+    session = fold(stored.events)
+    session.title = session.title or stored.record.title
+    if form == "markdown":
+        from ..dialects.transcript import to_markdown
+
+        return to_markdown(session).encode()
+    from .html import to_html
+
+    return to_html(session).encode()
+
+
+@click.command()
+@click.argument("session", metavar="ID|FILE")
+@click.option(
+    "--speed", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True, help="How many times as fast."
+)
+@click.option("--pause", type=click.FloatRange(0), default=2.0, show_default=True, help="Longest wait, in seconds.")
+@reported
+def replay(session: str, speed: float, pause: float) -> None:
+    """Play a session in this terminal, from what is stored or from an exported ndjson FILE."""
+    path = Path(session)
+    events = _from_file(path) if path.suffix and path.is_file() else _stored(session).events
+    complete(_play(events, speed, pause))
+
+
+def _from_file(path: Path) -> list[Event]:
+    from ..model.errors import ValidationError
+    from ..model.events import decode_event
+
+    events: list[Event] = []
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        if line.strip():
+            try:
+                events.append(decode_event(line))
+            except ValidationError as exc:
+                raise Failure(f"{path}:{number}: this is no event: {exc}", Exit.USAGE) from exc
+    return events
+
+
+async def _play(events: list[Event], speed: float, pause: float) -> None:
+    import asyncio
+
+    from ..model.session import milliseconds_between
+    from ..terminal.screen import Screen
+
+    screen = Screen(console(), echo=True)
+    before = events[0].timestamp if events else ""
+    screen.begin("playing")
+    try:
+        for event in events:
+            wait = min(milliseconds_between(before, event.timestamp) / 1000 / speed, pause)
+            before = event.timestamp
+            if wait > 0:
+                screen.flush()
+                await asyncio.sleep(wait)
+            screen.show(event)
+    finally:
+        screen.rest()
+
+
+# -- approvals ----------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@reported
+def approvals(as_json: bool) -> None:
+    """List what waits for a decision.
+
+    Decide it where the session runs: this command only looks.
+    """
+    import msgspec
+
+    pending = complete(_pending())
+    if as_json:
+        print_json(msgspec.to_builtins(pending))
+        return
+    if not pending:
+        click.echo("Nothing waits for a decision.", err=True)
+        return
+    table = _table("approval", "session", "risk", "when", "what")
+    for approval in pending:
+        request = approval.request
+        what = _safe(str(request.get("description") or request.get("toolName") or ""))
+        table.add_row(approval.id, approval.session_id, str(request.get("riskLevel", "")), ago(approval.created), what)
+    console().print(table)
+
+
+async def _pending() -> list[Any]:
+    from ..app import open_archive
+    from ..config import load_config
+
+    archive: Archive
+    async with open_archive(load_config()) as archive:
+        return list(await archive.approvals.pending())
+
+
+def _table(*columns: str) -> Any:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for column in columns:
+        wide = column in ("title", "directory", "what")
+        table.add_column(column, no_wrap=not wide, overflow="ellipsis" if not wide else "fold")
+    return table
+
+
+def _safe(text: str) -> str:
+    """Foreign text in a table: one line, and no markup."""
+    from rich.markup import escape
+
+    from ..terminal.texts import title_of
+
+    return escape(title_of(text))

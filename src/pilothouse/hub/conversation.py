@@ -1,0 +1,335 @@
+"""The turns of one session: prompts run one after another, and each is answered once, after its events are committed.
+
+A cancel always ends the turn: what is pending is answered `cancelled`, the agent is told, and if it has not answered
+when the deadline passes, its processes are ended. Rules a change must not break: a turn that began ends by exactly one
+`turn_ended`; a prompt is settled on every path; the task of a turn is never cancelled from outside, because a task that
+is cancelled before its first step never gets to answer anybody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from ..acp.errors import ConnectionClosed, RequestError, SpawnError
+from ..acp.model import to_wire
+from ..adapters.running import AgentSilent, RunningAgent
+from ..dialects.acp import to_content
+from ..dialects.acp.content import as_blocks
+from ..log.base import EventLog
+from ..model.events import ACPEvent, Event
+from .approvals import Approvals
+from .errors import HubError, IllegalCommand, NotStored
+from .link import AUTH_REQUIRED, AgentLink
+from .questions import Questions
+from .recorder import Recorder
+from .turns import Prompt, PromptQueue, TurnResult, result_of, stored_result
+
+__all__ = ["Conversation", "shown"]
+
+logger = logging.getLogger(__name__)
+
+
+class Conversation:
+    """Runs a session's prompts. `open_agent` gives the agent with the session open."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        recorder: Recorder,
+        link: AgentLink,
+        approvals: Approvals,
+        questions: Questions,
+        open_agent: Callable[[], Awaitable[RunningAgent]],
+        *,
+        cancel_deadline: float,
+    ) -> None:
+        self._log = log
+        self._recorder = recorder
+        self._link = link
+        self._approvals = approvals
+        self._questions = questions
+        self._open_agent = open_agent
+        self._cancel_deadline = cancel_deadline
+        self._session_id = recorder.session.id
+        self._requests: dict[str, Prompt] = {}
+        self._leaving: set[Prompt] = set()
+        self._told: ConnectionClosed | None = None
+        self._stop: asyncio.Future[None] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.queue = PromptQueue()
+        self.turn: Prompt | None = None
+        self.is_held = False
+        """Whether no further turn may begin: the session is paused."""
+        self.over: str | None = None
+        """Why no further prompt is taken."""
+
+    # -- prompts --
+
+    async def send(self, content: Any, client_request_id: str | None = None) -> Prompt:
+        """Accept a prompt; it runs when those before it are done. The same `client_request_id` is the same prompt.
+
+        Raises IllegalCommand, QueueFull, NotStored.
+        """
+        turn_id = f"turn_{secrets.token_hex(6)}"
+        if client_request_id is not None:
+            known = self._requests.get(client_request_id) or await self._known(client_request_id)
+            if isinstance(known, Prompt):
+                return known
+            turn_id = known or turn_id
+        if self.over is not None:
+            raise IllegalCommand(self.over, sessionId=self._session_id)
+        prompt = Prompt(turn_id, content, client_request_id)
+        shown(content)  # raises now, not later, for what is no content
+        self.queue.put(prompt)
+        if client_request_id is not None:
+            self._requests[client_request_id] = prompt
+        if self.turn is not None or self.is_held:
+            data = {"promptId": turn_id, "content": shown(content), "clientRequestId": client_request_id}
+            events = self._recorder.translator.fact("prompt_queued", data, self._recorder.now())
+            prompt.queued = events[0]
+            self._recorder.record(events, also=self._claim(prompt))
+        self._start_next()
+        return prompt
+
+    async def _known(self, client_request_id: str) -> Prompt | str | None:
+        """The prompt that this request became: live, or one that has ended; or the turn that it was to become."""
+        turn_id = await self._log.turns.get(self._session_id, client_request_id)
+        live = self._requests.get(client_request_id)  # it may have come meanwhile
+        if live is not None or turn_id is None:
+            return live
+        result = await stored_result(self._log, self._session_id, turn_id)
+        live = self._requests.get(client_request_id)
+        if live is not None or result is None:
+            return live or turn_id
+        prompt = Prompt(turn_id, None, client_request_id)
+        prompt.phase = "ending"
+        prompt.settle(result)
+        return prompt
+
+    def _claim(self, prompt: Prompt) -> list[Any]:
+        if prompt.client_request_id is None:
+            return []
+        claim = self._log.turns.claiming(self._session_id, prompt.client_request_id, prompt.turn_id)
+        return [msgspec.structs.replace(claim, keep=True)]
+
+    def queued(self, prompt_id: str) -> Prompt:
+        """A prompt that waits. Raises IllegalCommand."""
+        prompt = self.queue.find(prompt_id)
+        if prompt is None:
+            raise IllegalCommand(f"no prompt {prompt_id!r} is waiting; it runs or has ended", promptId=prompt_id)
+        return prompt
+
+    def withdraw(self, prompts: list[Prompt], reason: str | None = None) -> None:
+        """Prompts that were taken out of the queue are answered `cancelled`, when the log has it."""
+        for prompt in prompts:
+            data = {"promptId": prompt.turn_id, "reason": reason}
+            events = self._recorder.translator.fact("prompt_cancelled", data, self._recorder.now())
+            self._leaving.add(prompt)
+            self._recorder.record(events, then=partial(self._left, prompt, events[0]))
+            if self._recorder.failure is not None:
+                self._lost(prompt, self._recorder.failure)
+
+    def _left(self, prompt: Prompt, event: Event) -> None:
+        self._leaving.discard(prompt)
+        self._forget(prompt)
+        prompt.settle(TurnResult(prompt.turn_id, "cancelled", event.seq))
+
+    def _lost(self, prompt: Prompt, error: BaseException) -> None:
+        self._leaving.discard(prompt)
+        self._forget(prompt)
+        prompt.settle(NotStored(f"that the prompt was cancelled could not be stored: {error}"))
+
+    def log_failed(self, error: BaseException) -> None:
+        """Who waits for the log waits in vain."""
+        for prompt in list(self._leaving):
+            self._lost(prompt, error)
+
+    def _forget(self, prompt: Prompt) -> None:
+        if prompt.client_request_id is not None:
+            self._requests.pop(prompt.client_request_id, None)
+
+    # -- one turn --
+
+    def resume(self) -> None:
+        """Go on with what waits."""
+        self.is_held = False
+        self._start_next()
+
+    def _start_next(self) -> None:
+        if self.turn is not None or self.is_held or self.over is not None:
+            return
+        prompt = self.queue.take()
+        if prompt is not None:
+            self.turn = prompt
+            self._stop = asyncio.get_running_loop().create_future()
+            self._task = asyncio.get_running_loop().create_task(self._run(prompt), name=f"turn {prompt.turn_id}")
+
+    async def _run(self, prompt: Prompt) -> None:
+        outcome: TurnResult | BaseException
+        try:
+            outcome = await self._take_turn(prompt)
+        except NotStored as exc:
+            outcome = exc
+        except Exception as exc:  # a defect must not leave the caller waiting
+            logger.exception("turn %s failed in an unforeseen way", prompt.turn_id)
+            outcome = HubError(f"the turn failed in an unforeseen way: {exc!r}")
+        self.turn = self._task = None
+        self._forget(prompt)
+        prompt.settle(outcome)
+        self._start_next()
+
+    async def _take_turn(self, prompt: Prompt) -> TurnResult:
+        recorder = self._recorder
+        await recorder.mend()
+        started = recorder.translator.prompt(prompt.content, recorder.now(), turn_id=prompt.turn_id)
+        recorder.record(started, also=self._claim(prompt))
+        await recorder.commit()  # before anything is done that the log could not tell
+        ending = await self._outcome(prompt)
+        prompt.phase = "ending"
+        recorder.record(ending)
+        # whatever still waits for an answer gets one; its event was among those of the end
+        self._approvals.cancel_all("The turn is over.")
+        self._questions.cancel_all()
+        await recorder.commit()
+        self._approvals.closed = self.over
+        return result_of(prompt.turn_id, ending)
+
+    async def _outcome(self, prompt: Prompt) -> list[ACPEvent]:
+        """Converse with the agent; the events that end the turn."""
+        try:
+            return await self._converse(prompt)
+        except RequestError as exc:
+            return self._failed(prompt, self._wire_error(exc))
+        except ConnectionClosed as exc:
+            self._told = exc
+            if self.over is not None and not prompt.cancelled:
+                return self._recorder.translator.interrupted(self._recorder.now())
+            return self._died(prompt, exc)
+        except AgentSilent as exc:
+            return self._failed(prompt, {"message": str(exc), "data": {"stderrTail": exc.stderr_tail}})
+        except (SpawnError, OSError, HubError) as exc:
+            return self._failed(prompt, {"message": str(exc)})
+
+    async def _converse(self, prompt: Prompt) -> list[ACPEvent]:
+        prompt.phase = "opening"
+        agent = await self._open(prompt)
+        if agent is None:
+            return self._stopped(prompt)
+        prompt.phase = "running"
+        params = {"sessionId": self._link.session_id, "prompt": to_wire(as_blocks(prompt.content))}
+        raw = await agent.request("session/prompt", params, session=self._link.session_id)
+        if prompt.cancelled:
+            return self._cancelled(raw)
+        return self._recorder.translator.result(raw, self._recorder.now())
+
+    async def _open(self, prompt: Prompt) -> RunningAgent | None:
+        """The agent; None when the turn is to end before it is there."""
+        stop = self._stop
+        assert stop is not None
+        if stop.done():
+            return None
+        opening = asyncio.ensure_future(self._open_agent())
+        await asyncio.wait((opening, stop), return_when=asyncio.FIRST_COMPLETED)
+        if stop.done():
+            await self._link.abandon()
+            opening.cancel()
+            await asyncio.wait((opening,))
+            if not opening.cancelled():
+                opening.exception()
+            return None
+        agent = opening.result()
+        await self._recorder.commit()  # how it was opened; the agent must not work unseen
+        return None if stop.done() else agent
+
+    def _stopped(self, prompt: Prompt) -> list[ACPEvent]:
+        return self._cancelled() if prompt.cancelled else self._recorder.translator.interrupted(self._recorder.now())
+
+    def _failed(self, prompt: Prompt, error: dict[str, Any]) -> list[ACPEvent]:
+        return self._cancelled() if prompt.cancelled else self._recorder.translator.failed(error, self._recorder.now())
+
+    def _died(self, prompt: Prompt, end: ConnectionClosed) -> list[ACPEvent]:
+        if prompt.cancelled:
+            return self._cancelled()
+        now = self._recorder.now()
+        return self._recorder.translator.died(now, exit_code=end.exit_code, stderr_tail=end.stderr_tail or "")
+
+    def _cancelled(self, raw: bytes | None = None) -> list[ACPEvent]:
+        """Whatever the agent answered to a cancelled prompt, the turn was cancelled."""
+        value = msgspec.json.decode(raw) if raw is not None else None
+        result = value if isinstance(value, dict) else {}
+        return self._recorder.translator.result({**result, "stopReason": "cancelled"}, self._recorder.now())
+
+    def _wire_error(self, exc: RequestError) -> dict[str, Any]:
+        data = exc.data
+        if exc.code == AUTH_REQUIRED:
+            data = {"authMethods": self._link.initialized.get("authMethods"), "data": exc.data}
+        return {"code": exc.code, "message": exc.message, "data": data}
+
+    def knows(self, end: ConnectionClosed) -> bool:
+        """Whether a turn tells, or has told, of this end of the agent."""
+        return self._told is end or (self.turn is not None and self.turn.phase in ("opening", "running"))
+
+    # -- ends --
+
+    async def cancel(self) -> bool:
+        """End the running turn with `cancelled`; returns when it has ended, and whether there was one to end."""
+        prompt = self.turn
+        if prompt is None:
+            return False
+        cancels = prompt.phase != "ending"
+        if cancels and not prompt.cancelled:
+            prompt.cancelled = True
+            self._end_asking("The turn was cancelled.")
+            prompt.deadline = asyncio.get_running_loop().call_later(self._cancel_deadline, self._escalate, prompt)
+            self._stop_opening()
+            if prompt.phase == "running":
+                await self._tell_cancel()
+        await asyncio.wait((prompt.done,))
+        return cancels
+
+    def _end_asking(self, reason: str) -> None:
+        self._approvals.closed = reason
+        self._approvals.cancel_all(reason)
+        self._questions.cancel_all()
+
+    def _stop_opening(self) -> None:
+        if self._stop is not None and not self._stop.done():
+            self._stop.set_result(None)
+
+    async def _tell_cancel(self) -> None:
+        agent = self._link.agent
+        if agent is not None:
+            try:
+                await agent.notify("session/cancel", {"sessionId": self._link.session_id})
+            except ConnectionClosed:
+                pass  # the turn notices by itself
+
+    def _escalate(self, prompt: Prompt) -> None:
+        if self.turn is prompt and prompt.phase != "ending":
+            seconds = f"{self._cancel_deadline:g} s"
+            self._recorder.note("agent_killed", {"reason": f"it did not end its turn within {seconds}"})
+            self._link.kill()
+
+    async def interrupt(self, why: str, reason: str) -> None:
+        """Take no more prompts (`why`), drop those that wait, end the agent, and the turn with it."""
+        self.over = why
+        self._approvals.closed = reason
+        self.withdraw(self.queue.clear(), reason)
+        self._stop_opening()
+        await self._link.close()  # before what is pending is answered, or the agent would still go on with that
+        prompt = self.turn
+        if prompt is not None:
+            await asyncio.wait((prompt.done,))
+        self._end_asking(reason)
+
+
+def shown(content: Any) -> list[dict[str, Any]]:
+    """A prompt as events show it."""
+    return [msgspec.to_builtins(to_content(block)) for block in as_blocks(content)]

@@ -1,0 +1,154 @@
+"""What a session does with what its agent says: updates become events, requests are answered, noise is kept.
+
+Nothing the agent sends is lost without a trace, and nothing of it can stop the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from ..acp.errors import RequestError
+from ..acp.watching import Diagnostic
+from ..log.base import EventLog
+from ..log.records import Change
+from ..model.events import ACPEvent, CustomEvent, ToolCallErrorEvent, ToolCallExecutingEvent, ToolCallResultEvent
+from ..model.policy import decide
+from ..model.risk import worst
+from .link import AgentLink
+from .recorder import Recorder
+from .serving import Serving
+from .standing import StandingRules
+
+__all__ = ["Listener"]
+
+HISTORY = frozenset(
+    {"user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan"}
+)
+"""Updates that replay a conversation; the log has those. Any other one tells how the session is now."""
+MOST_RUNNING = 1000
+
+
+class Tag(Struct):
+    """The name of an update, read without the rest of it."""
+
+    sessionUpdate: str = ""  # noqa: N815 - as on the wire
+
+
+_tag_of = msgspec.json.Decoder(Tag).decode
+
+
+class Listener:
+    """The owner of one session's agent. `link` gives the link, which needs its owner before it exists."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        recorder: Recorder,
+        serving: Serving,
+        standing: StandingRules,
+        link: Callable[[], AgentLink],
+        workspace: str,
+    ) -> None:
+        self._log = log
+        self._recorder = recorder
+        self._serving = serving
+        self._standing = standing
+        self._link = link
+        self._workspace = workspace
+        self._running: dict[str, ToolCallExecutingEvent] = {}
+        self._trusted: set[str] = set()
+        self._unsaid = 0
+
+    # -- as `Owner` --
+
+    async def updated(self, session_id: str, update: Raw) -> None:
+        link, recorder = self._link(), self._recorder
+        if link.is_replaying and recorder.session.turns and _name(update) in HISTORY:
+            return
+        if link.session_id is not None and session_id not in (link.session_id, ""):
+            data = {"sessionId": session_id, "update": _value(update)}
+            recorder.note("foreign_update", data)
+        else:
+            events = recorder.translator.update(bytes(update), recorder.now())
+            self._watch(events)
+            recorder.record(events, also=self._titles(events))
+        if recorder.is_behind:
+            await recorder.catch_up()
+
+    async def requested(self, method: str, params: Any, raw: bytes) -> Any:
+        if self._recorder.failure is not None:
+            raise RequestError.internal_error({"details": "the session's log failed; nothing is done unseen"})
+        return await self._serving.answer(method, params, raw)
+
+    def notified(self, method: str, params: Any) -> None:
+        recorder = self._recorder
+        recorder.record(recorder.translator.extension(method, params, recorder.now()))
+
+    def diagnosed(self, diagnostic: Diagnostic) -> None:
+        """Keep what could not be read. Noise that comes faster than it can be stored is only counted."""
+        recorder = self._recorder
+        if recorder.is_behind:
+            self._unsaid += 1
+            return
+        reason = diagnostic.message
+        if self._unsaid:
+            reason, self._unsaid = f"{reason} ({self._unsaid} more before it were not kept)", 0
+        text = diagnostic.excerpt or diagnostic.message
+        recorder.record(recorder.translator.unreadable(text, reason, recorder.now()))
+
+    # -- what follows from events --
+
+    def _titles(self, events: list[ACPEvent]) -> list[Change]:
+        """An agent's name for the session is how it is listed."""
+        event = events[0]
+        if type(event) is not CustomEvent or event.event_name != "session_info_update":
+            return []
+        title = event.data.get("title")
+        return [self._log.sessions.updating(self._recorder.session.id, title=title)] if isinstance(title, str) else []
+
+    def trust(self, tool_name: str) -> None:
+        """The user told the agent itself to go on without asking about this tool."""
+        self._trusted.add(tool_name)
+
+    def forget(self) -> None:
+        """The agent is gone, and with it what it was doing."""
+        self._running.clear()
+
+    def _watch(self, events: list[ACPEvent]) -> None:
+        """Flag what an agent did without the approval that it should have asked for."""
+        for event in events:
+            if type(event) is ToolCallExecutingEvent:
+                if len(self._running) > MOST_RUNNING:  # what was never told to have ended, by an agent that forgets
+                    self._running.clear()
+                self._running[event.tool_call_id] = event
+            elif type(event) is ToolCallErrorEvent:
+                self._running.pop(event.tool_call_id, None)
+            elif type(event) is ToolCallResultEvent:
+                ran = self._running.pop(event.tool_call_id, None)
+                if ran is not None and not ran.requires_approval and self._should_have_asked(ran):
+                    data = {"toolCallId": ran.tool_call_id, "name": ran.name, "riskLevel": ran.risk_level}
+                    events += self._recorder.translator.fact("acted_without_asking", data, self._recorder.now())
+                return
+
+    def _should_have_asked(self, ran: ToolCallExecutingEvent) -> bool:
+        if ran.name in self._trusted or worst([ran.risk_level, "medium"]) != ran.risk_level:
+            return False
+        return decide(self._standing.policy, ran.name, ran.input, self._workspace).outcome != "allow"
+
+
+def _name(update: Raw) -> str:
+    try:
+        return _tag_of(update).sessionUpdate
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return ""
+
+
+def _value(update: Raw) -> Any:
+    try:
+        return msgspec.json.decode(update)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return bytes(update)[:2000].decode(errors="replace")

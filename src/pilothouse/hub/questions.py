@@ -1,0 +1,149 @@
+"""Questions of one session's agent, by elicitation or by a tool that asks its user: each is answered once.
+
+A question is an event, and so is its answer; the agent gets the answer when it is committed. One that a tool asks has
+no request of its own: it is answered through the approval which the agent asks for about that tool call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from typing import Any, Literal, NamedTuple
+
+from ..acp.errors import RequestError
+from ..model.events import UserQuestionEvent
+from .approvals import Approvals
+from .errors import DecidedOtherwise, UnknownApproval, Unsupported
+from .recorder import Recorder
+
+__all__ = ["Action", "Questions"]
+
+Action = Literal["accept", "decline", "cancel"]
+_OUTCOMES = {"accept": "answered", "decline": "declined", "cancel": "cancelled"}
+
+
+class Asked(NamedTuple):
+    event: UserQuestionEvent
+    answer: asyncio.Future[dict[str, Any]]
+    timer: asyncio.TimerHandle | None
+
+
+class Questions:
+    """What a session's agent wants to know."""
+
+    def __init__(self, recorder: Recorder, approvals: Approvals, *, timeout: float | None = None) -> None:
+        self._recorder = recorder
+        self._approvals = approvals
+        self._timeout = timeout
+        self._asked: dict[str, Asked] = {}
+        self._telling: dict[str, tuple[asyncio.Future[dict[str, Any]], Action, Any]] = {}
+        self._tool_answers: dict[str, dict[str, Any]] = {}
+
+    async def ask(self, raw: bytes) -> dict[str, Any]:
+        """Put an elicitation before a person; returns the ACP result."""
+        recorder = self._recorder
+        if recorder.failure is not None:
+            raise RequestError.internal_error({"details": "nothing can be stored, so nobody can be asked"})
+        question_id = f"qst_{secrets.token_hex(8)}"
+        events = recorder.translator.question(raw, recorder.now(), question_id=question_id)
+        event = next(event for event in events if isinstance(event, UserQuestionEvent))
+        recorder.record(events)
+        loop = asyncio.get_running_loop()
+        timer = None if self._timeout is None else loop.call_later(self._timeout, self._expire, question_id)
+        asked = self._asked[question_id] = Asked(event, loop.create_future(), timer)
+        if self._approvals.closed is not None:
+            self._settle(question_id, "cancel", None)
+        try:
+            return await asked.answer
+        except asyncio.CancelledError:
+            self._settle(question_id, "cancel", None)
+            raise
+
+    def answer(self, question_id: str, answer: Any, action: Action, by: str) -> None:
+        """A person answers. The same answer again changes nothing.
+
+        Raises UnknownApproval, DecidedOtherwise, Unsupported.
+        """
+        answer = answer if action == "accept" else None
+        if question_id in self._asked:
+            self._settle(question_id, action, answer)
+            return
+        _, before, told = self._telling.get(question_id, (None, None, None))
+        known = self._recorder.session.index.questions.get(question_id)
+        if before is not None:
+            outcome = _OUTCOMES[before]
+        elif known is None:
+            raise UnknownApproval(f"there is no question {question_id!r}", questionId=question_id)
+        elif known.pending:
+            self._answer_tool(known.tool_call_id or "", question_id, answer, action, by)
+            return
+        else:
+            outcome, told = known.outcome or "cancelled", known.answer
+        if outcome != _OUTCOMES[action] or told != answer:
+            message = f"{question_id!r} was {outcome} already"
+            raise DecidedOtherwise(message, questionId=question_id, outcome=outcome, answer=told)
+
+    def _answer_tool(self, call_id: str, question_id: str, answer: Any, action: Action, by: str) -> None:
+        """Answer a question of a tool: when the last of its questions has an answer, the call is allowed with them."""
+        request_id = self._approvals.pending_for(call_id)
+        if request_id is None:
+            raise Unsupported("the agent offers no way to answer this; send it as a prompt", questionId=question_id)
+        if action != "accept":
+            self._approvals.resolve(request_id, approved=False, reason="The user did not want to answer.", by=by)
+            return
+        answers = self._tool_answers.setdefault(call_id, {})
+        answers[question_id] = answer
+        open_ones = [one for one in self._recorder.session.pending_questions if one.tool_call_id == call_id]
+        if all(one.question_id in answers for one in open_ones):
+            texts = {one.question: answers[one.question_id] for one in open_ones}
+            del self._tool_answers[call_id]
+            self._approvals.resolve(request_id, approved=True, by=by, meta={"answers": texts})
+
+    def _settle(self, question_id: str, action: Action, answer: Any) -> None:
+        asked = self._asked.pop(question_id, None)
+        if asked is None:
+            return
+        if asked.timer is not None:
+            asked.timer.cancel()
+        recorder = self._recorder
+        outcome = _OUTCOMES[action]
+        events = recorder.translator.answer(question_id, recorder.now(), outcome=outcome, answer=answer)
+        self._telling[question_id] = (asked.answer, action, answer)
+
+        def tell() -> None:
+            self._telling.pop(question_id, None)
+            if not asked.answer.done():
+                asked.answer.set_result(_result(asked.event, action, answer))
+
+        recorder.record(events, then=tell)
+
+    def _expire(self, question_id: str) -> None:
+        self._settle(question_id, "cancel", None)
+
+    def cancel_all(self) -> None:
+        """Nobody will answer any more."""
+        for question_id in list(self._asked):
+            self._settle(question_id, "cancel", None)
+        self._tool_answers.clear()
+
+    def abandon(self) -> None:
+        """The log failed: whoever asked is told that there is no answer."""
+        for future in [*(asked.answer for asked in self._asked.values()), *(one[0] for one in self._telling.values())]:
+            if not future.done():
+                future.set_result({"action": "cancel"})
+        self._asked.clear()
+        self._telling.clear()
+        self._tool_answers.clear()
+
+
+def _result(event: UserQuestionEvent, action: Action, answer: Any) -> dict[str, Any]:
+    """The ACP result; an answer that is no object is that of the form's only field."""
+    if action != "accept":
+        return {"action": action}
+    if event.url is not None and answer is None:
+        return {"action": "accept"}
+    if isinstance(answer, dict):
+        return {"action": "accept", "content": answer}
+    properties = (event.form or {}).get("properties")
+    field = next(iter(properties)) if isinstance(properties, dict) and len(properties) == 1 else "answer"
+    return {"action": "accept", "content": {field: answer}}

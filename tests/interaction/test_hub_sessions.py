@@ -1,0 +1,277 @@
+"""Sessions over their life: requests sent twice, a log that fails and works again, pauses, ends, restarts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pilothouse.hub.errors import HubError, IllegalCommand, NotStored, QueueFull, UnknownAgent
+from pilothouse.hub.hub import Hub
+from pilothouse.log.errors import LogFull, UnknownSession
+from pilothouse.log.memory import MemoryLog
+from pilothouse.log.records import Change
+from pilothouse.log.sqlite import SQLiteLog
+from pilothouse.model.errors import ValidationError
+from pilothouse.model.events import Event
+from tests.support.hubs import PATIENCE, check, fact, facts, history, odd, odd_hub, said, until
+
+
+class FickleLog(MemoryLog):
+    """A log that refuses events while it is told to."""
+
+    full = False
+
+    def append_nowait(
+        self, session_id: str, expected: int, events: Sequence[Event], *, also: Sequence[Change] = ()
+    ) -> asyncio.Future[int]:
+        if not self.full:
+            return super().append_nowait(session_id, expected, events, also=also)
+        done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        done.set_exception(LogFull())
+        return done
+
+
+@pytest.fixture
+async def hub(tmp_path: Path) -> AsyncIterator[Hub]:
+    async with odd_hub(tmp_path / "home", "resume") as hub, asyncio.timeout(PATIENCE):
+        yield hub
+
+
+# -- the log fails -------------------------------------------------------------------------------------------------
+
+
+async def test_a_turn_that_cannot_be_stored_fails_its_caller_and_ends_its_agent(tmp_path: Path) -> None:
+    log = FickleLog()
+    async with Hub(log=log, agents={"odd": odd("resume")}) as hub, asyncio.timeout(PATIENCE):
+        session = await hub.start_session("odd", tmp_path)
+        prompt, queued = await session.send("text"), await session.send("echo queued")
+        await until(session, "message:delta")
+        log.full = True
+        with pytest.raises(NotStored, match="no room left"):
+            await asyncio.shield(prompt.done)
+        with pytest.raises(NotStored):
+            await asyncio.shield(queued.done)
+        assert session.agent_pid is None
+        seen = session.state.seq
+        assert seen == await log.last_seq(session.id)
+        with pytest.raises(NotStored):
+            await session.prompt("echo still full")
+        with pytest.raises(NotStored):
+            await session.start()
+        log.full = False
+        assert (await session.prompt("echo works")).stop_reason == "end_turn"
+        events = await history(log, session.id)
+        check(events)
+        assert [data["stopReason"] for data in facts(events, "turn_ended")] == ["interrupted", "end_turn"]
+        assert session.state.seq == len(events)
+
+
+async def test_nothing_is_allowed_that_cannot_be_stored(tmp_path: Path) -> None:
+    log = FickleLog()
+    async with Hub(log=log, agents={"odd": odd("resume")}) as hub, asyncio.timeout(PATIENCE):
+        session = await hub.start_session("odd", tmp_path)
+        prompt = await session.send("write note.txt")
+        asked = await until(session, "approval:requested")
+        log.full = True
+        with pytest.raises(NotStored):
+            await session.decide(asked.request_id, approved=True)  # type: ignore[attr-defined]
+        with pytest.raises(NotStored):
+            await asyncio.shield(prompt.done)
+        log.full = False
+        await session.prompt("echo works")
+        (approval,) = await log.approvals.list(session.id)
+        assert approval.decided_by == "recovery"
+        check(await history(log, session.id))
+    assert not (tmp_path / "note.txt").exists()
+
+
+async def test_a_full_database_is_one_failed_turn(tmp_path: Path) -> None:
+    log = SQLiteLog(tmp_path / "small.db", max_bytes=600_000)
+    async with Hub(log=log, agents={"odd": odd("resume")}) as hub, asyncio.timeout(PATIENCE):
+        session = await hub.start_session("odd", tmp_path)
+        await session.prompt("echo before")
+        with pytest.raises(NotStored):
+            await session.prompt("line 2")
+        assert session.agent_pid is None
+        check(await history(log, session.id), at_rest=False)
+        assert (await session.prompt("echo after")).stop_reason == "end_turn"
+        check(await history(log, session.id))
+
+
+async def test_a_queued_prompt_that_is_cancelled_while_the_log_fails_is_answered(tmp_path: Path) -> None:
+    log = FickleLog()
+    async with Hub(log=log, agents={"odd": odd("resume")}) as hub, asyncio.timeout(PATIENCE):
+        session = await hub.start_session("odd", tmp_path)
+        prompt, queued = await session.send("text"), await session.send("echo queued")
+        await until(session, "message:delta")
+        log.full = True
+        session.cancel_queued(queued.turn_id)
+        for one in (prompt, queued):
+            with pytest.raises(NotStored):
+                await asyncio.shield(one.done)
+
+
+# -- requests sent twice -------------------------------------------------------------------------------------------
+
+
+async def test_a_request_sent_again_is_the_same_turn(hub: Hub, tmp_path: Path) -> None:
+    session = await hub.start_session("odd", tmp_path)
+    prompts = await asyncio.gather(*(session.send("echo once", client_request_id="a") for _ in range(20)))
+    assert len({id(prompt) for prompt in prompts}) == 1
+    first = await prompts[0].done
+    assert await session.prompt("echo twice", client_request_id="a") == first
+    assert (await session.prompt("echo other", client_request_id="b")).turn_id != first.turn_id
+    assert said(await history(hub.log, session.id)) == "onceother"
+
+
+async def test_a_request_sent_again_after_a_restart_is_the_same_turn(tmp_path: Path) -> None:
+    async with odd_hub(tmp_path / "home", "resume") as hub, asyncio.timeout(PATIENCE):
+        session = await hub.start_session("odd", tmp_path)
+        first = await session.prompt("echo once", client_request_id="a")
+        failed = await session.prompt("die 3", client_request_id="f")
+        running = await session.send("deaf", client_request_id="b")
+        waiting = await session.send("echo queued", client_request_id="c")
+        await until(session, lambda event: getattr(event, "delta", "") == "deaf")
+    async with odd_hub(tmp_path / "home", "resume") as hub, asyncio.timeout(PATIENCE):
+        session = await hub.session(session.id)
+        assert await session.prompt("echo once", client_request_id="a") == first
+        assert await session.prompt("die 3", client_request_id="f") == failed
+        assert failed.error is not None
+        assert await session.prompt("deaf", client_request_id="b") == running.done.result()
+        assert await session.prompt("echo queued", client_request_id="c") == waiting.done.result()
+        assert running.done.result().stop_reason == "interrupted"
+        assert said(await history(hub.log, session.id)) == "oncedeaf"
+        assert (await session.prompt("echo new", client_request_id="d")).stop_reason == "end_turn"
+
+
+async def test_a_request_may_be_repeated_while_it_waits(hub: Hub, tmp_path: Path) -> None:
+    session = await hub.start_session("odd", tmp_path)
+    await session.send("text")
+    waiting = await session.send("echo queued", client_request_id="q")
+    assert await session.send("echo queued", client_request_id="q") is waiting
+    await until(session, "message:delta")
+    await session.cancel()
+    assert (await waiting.done).stop_reason == "end_turn"
+    assert (await session.send("echo queued", client_request_id="q")).done.result() == waiting.done.result()
+
+
+# -- control -------------------------------------------------------------------------------------------------------
+
+
+async def test_a_paused_session_starts_no_turn_until_it_is_resumed(tmp_path: Path) -> None:
+    async with odd_hub(tmp_path / "home", "resume") as hub, asyncio.timeout(PATIENCE):
+        session = await hub.start_session("odd", tmp_path)
+        running = await session.send("text")
+        await until(session, "message:delta")
+        session.pause("lunch")
+        waiting = await session.send("echo later")
+        await session.committed()
+        assert session.status == "paused"
+        await session.cancel()
+        assert running.done.result().stop_reason == "cancelled"
+        assert not waiting.done.done()
+        assert session.status == "paused"
+        session.resume()
+        assert (await waiting.done).stop_reason == "end_turn"
+        session.pause()
+        session.pause()
+        await session.committed()
+    async with odd_hub(tmp_path / "home", "resume") as hub, asyncio.timeout(PATIENCE):
+        session = await hub.session(session.id)
+        assert session.status == "paused"
+        waiting = await session.send("echo later")
+        session.resume()
+        assert (await waiting.done).stop_reason == "end_turn"
+        events = await history(hub.log, session.id)
+        check(events)
+        assert [event.type for event in events].count("session:paused") == 2
+
+
+async def test_a_terminated_session_is_over_for_good(tmp_path: Path) -> None:
+    async with odd_hub(tmp_path / "home", "resume") as hub, asyncio.timeout(PATIENCE):
+        session = await hub.start_session("odd", tmp_path)
+        prompts = [await session.send("text"), await session.send("echo queued")]
+        await until(session, "message:delta")
+        await asyncio.gather(session.terminate(), session.terminate())
+        assert [prompt.done.result().stop_reason for prompt in prompts] == ["cancelled", "cancelled"]
+        assert (session.status, session.agent_pid) == ("completed", None)
+        with pytest.raises(IllegalCommand):
+            await session.send("echo more")
+        events = await history(hub.log, session.id)
+        check(events)
+        assert [event.type for event in events].count("session:completed") == 1
+    async with odd_hub(tmp_path / "home") as hub, asyncio.timeout(PATIENCE):
+        with pytest.raises(IllegalCommand):
+            await (await hub.session(session.id)).send("echo more")
+
+
+async def test_a_deleted_session_is_gone(hub: Hub, tmp_path: Path) -> None:
+    session = await hub.start_session("odd", tmp_path)
+    await session.send("text")
+    await until(session, "message:delta")
+    await hub.delete_session(session.id)
+    with pytest.raises(UnknownSession):
+        await hub.session(session.id)
+
+
+async def test_what_cannot_be_started_says_why(hub: Hub, tmp_path: Path) -> None:
+    with pytest.raises(UnknownAgent, match="there are: odd"):
+        await hub.start_session("nobody", tmp_path)
+    for wrong in ("relative", str(tmp_path / "missing")):
+        with pytest.raises(HubError, match="absolute path"):
+            await hub.start_session("odd", wrong)
+    with pytest.raises(ValidationError):
+        await hub.start_session("odd", tmp_path, policy={"autoAprove": {}})
+    assert (await hub.sessions()).sessions == []
+
+
+async def test_the_queue_has_an_end(hub: Hub, tmp_path: Path) -> None:
+    session = await hub.start_session("odd", tmp_path)
+    session.pause()
+    for number in range(100):
+        await session.send(f"echo {number}")
+    with pytest.raises(QueueFull):
+        await session.send("echo too many")
+
+
+async def test_a_snapshot_shows_what_is_committed_and_nothing_else(hub: Hub, tmp_path: Path) -> None:
+    session = await hub.start_session("odd", tmp_path)
+    session.pause()
+    await session.send("echo queued")
+    assert session.snapshot()["queue"] == []
+    assert session.status == "starting"
+    await session.committed()
+    assert len(session.snapshot()["queue"]) == 1
+    assert session.status == "paused"
+    assert session.snapshot()["seq"] == await hub.log.last_seq(session.id)
+
+
+async def test_a_follower_ends_with_its_hub(tmp_path: Path) -> None:
+    async with odd_hub(tmp_path / "home") as hub:
+        session = await hub.start_session("odd", tmp_path)
+        await session.prompt("echo hello")
+
+        async def collect() -> list[Event]:
+            return [event async for event in session.events()]
+
+        following = asyncio.ensure_future(collect())
+        await until(session, fact("turn_ended"))
+    async with asyncio.timeout(PATIENCE):
+        events = await following
+    assert said(events) == "hello"
+
+
+async def test_a_session_taken_up_by_many_at_once_has_one_actor(tmp_path: Path) -> None:
+    async with odd_hub(tmp_path / "home", "resume") as hub:
+        session = await hub.start_session("odd", tmp_path)
+        await session.prompt("flood 500")
+    async with odd_hub(tmp_path / "home", "resume") as hub, asyncio.timeout(PATIENCE):
+        found = await asyncio.gather(*(hub.session(session.id) for _ in range(20)))
+        assert len({id(one) for one in found}) == 1
+        results: list[Any] = await asyncio.gather(*(one.prompt("echo x") for one in found))
+        assert [result.stop_reason for result in results] == ["end_turn"] * 20
+        check(await history(hub.log, session.id))

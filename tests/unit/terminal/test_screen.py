@@ -1,0 +1,92 @@
+"""A session drawn without a terminal: what is shown of each event, and in which order."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from pilothouse.model.events import Event, decode_event
+from pilothouse.terminal.screen import Screen
+
+
+def event(type_: str, **fields: Any) -> Event:
+    return decode_event({"type": type_, "seq": 0, "sessionId": "s", "timestamp": "2026-01-01T00:00:00.000Z", **fields})
+
+
+def custom(fact: str, **data: Any) -> Event:
+    return event("custom", namespace="pilothouse", eventName=fact, data=data)
+
+
+def drawn(*events: Event, echo: bool = False) -> str:
+    out = io.StringIO()
+    screen = Screen(Console(file=out, width=100), echo=echo)
+    for one in events:
+        screen.show(one)
+    screen.rest()
+    return out.getvalue()
+
+
+def call(call_id: str, command: str) -> list[Event]:
+    name = {"toolCallId": call_id, "name": "Bash"}
+    return [
+        event("tool:start", **name, category="terminal", kind="execute", title="Terminal"),
+        event("tool:executing", **name, input={"command": command}, riskLevel="medium", requiresApproval=False),
+    ]
+
+
+def test_a_message_without_pieces_is_shown_once_and_one_with_pieces_too() -> None:
+    whole = {"messageId": "m", "role": "assistant", "content": [{"type": "text", "text": "hello"}]}
+    start = event("message:start", messageId="m", role="assistant")
+    pieces = [event("message:delta", messageId="m", role="assistant", delta=part) for part in ("hel", "lo")]
+    complete = event("message:complete", **whole)
+    assert drawn(start, complete) == drawn(start, *pieces, complete) == "hello\n"
+
+
+def test_the_user_is_only_heard_where_nobody_typed() -> None:
+    said = event("message:complete", messageId="m", role="user", content=[{"type": "text", "text": "do it\nnow"}])
+    assert drawn(said) == ""
+    assert drawn(said, echo=True) == "› do it\n  now\n"
+
+
+def test_the_end_of_a_call_waits_for_its_files_and_its_warning() -> None:
+    result = event("tool:result", toolCallId="c", name="Bash", output="made\n", duration=1500)
+    change = event(
+        "file:change", path="/p/a", changeType="created", diff="--- /dev/null\n+++ b/a\n@@ -0,0 +1 @@\n+x\n",
+        linesAdded=1, linesRemoved=0, toolCallId="c",
+    )  # fmt: skip
+    warned = custom("acted_without_asking", toolCallId="c", name="Bash", riskLevel="medium")
+    assert drawn(*call("c", "touch a"), result, change, warned).splitlines() == [
+        "✓ $ touch a  +1 −0 · 1.5 s  ⚠ ran without asking (medium risk)",
+        "  a (new)",
+        "  +x",
+    ]
+
+
+def test_a_call_that_never_ended_is_no_success() -> None:
+    assert drawn(*call("c", "sleep 9"), custom("turn_ended", turnId="t", stopReason="end_turn")).startswith(
+        "✗ $ sleep 9"
+    )
+
+
+def test_what_a_rule_allowed_is_told_in_a_word_and_what_waits_is_shown() -> None:
+    ask = {"toolCallId": "c", "toolName": "Bash", "toolInput": {"command": "make"}, "description": "Run: make"}
+    asked = event("approval:requested", requestId="r", **ask, riskLevel="high", riskReasons=["it is \x1b[8mhidden"])
+    answer = {"requestId": "r", "toolCallId": "c", "resolvedBy": "policy", "decidedBy": "autoApprove.commands[0]"}
+    allowed = event("approval:resolved", **answer, approved=True)
+    result = event("tool:result", toolCallId="c", name="Bash", output="", duration=0)
+    assert drawn(*call("c", "make"), asked, allowed, result) == "✓ $ make  allowed by autoApprove.commands[0]\n"
+    waiting = drawn(*call("c", "make"), asked)
+    assert "? $ make" in waiting
+    assert "high risk: it is ␛[8mhidden" in waiting
+    assert "waiting for an answer" in waiting
+    denied = event("approval:resolved", **answer, approved=False, reason="never here")
+    assert "denied by autoApprove.commands[0]: never here" in drawn(*call("c", "make"), asked, denied)
+
+
+@pytest.mark.parametrize("data", [{}, {"toolCallId": 5}, {"questionId": None, "outcome": []}, {"turnId": {}}])
+def test_odd_facts_break_nothing(data: dict[str, Any]) -> None:
+    for name in ("turn_ended", "acted_without_asking", "question_answered", "agent_killed", "anything"):
+        drawn(custom(name, **data))
