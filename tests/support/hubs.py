@@ -84,16 +84,28 @@ def check(events: list[Event], *, at_rest: bool = True) -> None:
         assert status in ("idle", "completed", "paused", "error")
 
 
+LEFT_OPEN = ("unfinished", "cancelled", "rejected", "turn_failed", "agent_died", "interrupted", "session_completed")
+"""Codes of an end that the hub gave a call which its agent had left open; the agent's own may still come, once."""
+
+
 def _open_calls(events: list[Event]) -> list[str]:
-    opened: dict[str, int] = {}
+    opened: set[str] = set()
+    left: set[str] = set()
     for event in events:
-        call = getattr(event, "tool_call_id", None)
+        call = str(getattr(event, "tool_call_id", None))
         if event.type == "tool:start":
             assert call not in opened, f"{call} starts twice"
-            opened[str(call)] = event.seq
+            opened.add(call)
+            left.discard(call)
         elif event.type in ("tool:result", "tool:error"):
-            assert opened.pop(str(call), None) is not None, f"{call} ends without having begun"
-    return list(opened)
+            assert call in opened or call in left, f"{call} ends without having begun"
+            is_own = event.type == "tool:result" or event.error.code not in LEFT_OPEN  # type: ignore[attr-defined]
+            if call in opened and not is_own:
+                left.add(call)
+            else:
+                left.discard(call)
+            opened.discard(call)
+    return sorted(opened)
 
 
 def processes_with(mark: str) -> list[int]:

@@ -33,16 +33,16 @@ class Recording:
         self.prompts = 0
         self.cancels: dict[int, int] = {}
         self.decisions: list[Any] = []
-        updates, open_prompts = 0, 0
+        updates, open_prompts = 0, set()
         for direction, message in messages:
             method = message.get("method")
             if direction == "a2c":
                 updates += method == "session/update"
-                if method is None and message.get("id") in answered and isinstance(message.get("result"), dict):
-                    open_prompts -= "stopReason" in message["result"] and open_prompts > 0
+                if method is None:
+                    open_prompts.discard(message.get("id"))
             elif method == "session/prompt" and message.get("id") in answered:
                 self.prompts += 1
-                open_prompts += 1
+                open_prompts.add(message["id"])
             elif method == "session/cancel" and open_prompts:
                 self.cancels[self.prompts] = updates
             elif method is None and message.get("id") in asked:
@@ -62,13 +62,17 @@ async def play(hub: Hub, path: Path, directory: Path) -> tuple[HubSession, Recor
     session = await hub.start_session(name, workspace)
     deciding = asyncio.ensure_future(_decide(session, recording))
     try:
-        async with asyncio.timeout(PATIENCE * 3):
+        async with asyncio.timeout(PATIENCE):
             for number in range(1, recording.prompts + 1):
                 prompt = await session.send(f"prompt {number}")
                 if number in recording.cancels:
                     await _cancel(session, prompt.done, sent, recording.cancels[number])
                 await prompt.done
             await _played(session, Path(f"{sent}.end"))
+    except TimeoutError:
+        tail = [(event.type, getattr(event, "data", "")) for event in (await history(hub.log, session.id))[-6:]]
+        sent_lines = sent.read_text().count("\n") if sent.exists() else 0
+        raise AssertionError(f"stuck, {sent_lines} updates sent, {recording.cancels} to cancel; last: {tail}") from None
     finally:
         deciding.cancel()
     await session.close()

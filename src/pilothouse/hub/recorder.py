@@ -134,11 +134,22 @@ class Recorder:
         if error is not None:
             self._break(error)
         else:
-            for event in batch:
-                self.session.apply(event)
-            for call in then:
-                call()
+            self._apply(batch, then)
         done.set_result(None)
+
+    def _apply(self, batch: list[Event], then: list[Then]) -> None:
+        """It is stored: fold it, and tell those who wait. A defect in one of these must not leave others waiting."""
+        apply = self.session.apply
+        for event in batch:
+            try:
+                apply(event)
+            except Exception:
+                logger.exception("session %s: event %d could not be folded", self._id, event.seq)
+        for call in then:
+            try:
+                call()
+            except Exception:
+                logger.exception("session %s: whoever waited for the log failed", self._id)
 
     def _break(self, error: BaseException) -> None:
         if self.failure is None:

@@ -1,8 +1,8 @@
 """Standing rules: the "always" answers that the hub holds, and how one is made from a decision.
 
 A rule made here is the narrowest that answers the same question again: exactly this command, this file, this tool.
-It is tried on that very question before it is kept. What no rule can answer safely (a chain, a substitution, a wrapper
-such as `sudo`) is never remembered; it is asked about each time.
+It is tried on that very question before it is kept. What no rule can answer safely (a chain, a substitution, a
+wildcard, a redirection) is never remembered; it is asked about each time.
 """
 
 from __future__ import annotations

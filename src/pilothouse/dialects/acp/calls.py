@@ -2,7 +2,8 @@
 
 Every message that names a tool call is an upsert: agents announce calls late or never, change titles, repeat
 themselves, and leave calls open. What comes out is regular: `tool:start` once, `tool:executing` before any end,
-and exactly one of `tool:result` and `tool:error`.
+and one of `tool:result` and `tool:error`. A call that was closed for its agent, because the turn ended without a word
+about it, has a second end if the agent's own comes after all; that one counts.
 """
 
 from __future__ import annotations

@@ -1,0 +1,83 @@
+"""What a dead hub left open ends by events; a session at rest gets none."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from pilothouse.dialects.acp import Translator
+from pilothouse.hub.recovery import closing_events, end_open, fold
+from pilothouse.log.memory import MemoryLog
+from pilothouse.model.events import CustomEvent, Event
+from pilothouse.model.session import Session
+
+NOW = "2026-01-01T00:00:00.000Z"
+OPTIONS = [{"optionId": "y", "name": "Y", "kind": "allow_once"}]
+
+
+def open_session() -> list[Event]:
+    """A turn with words, a thought, a tool call, an approval, a question and a queued prompt, none of them ended."""
+    one = Translator("s", workspace="/w")
+    events: list[Event] = [*one.started(NOW, agent="a"), *one.prompt("hi", NOW, turn_id="t1")]
+    events += one.fact("prompt_queued", {"promptId": "t2", "content": []}, NOW)
+    events += one.fact("prompt_queued", {"promptId": "t3", "content": []}, NOW)
+    events += one.fact("prompt_cancelled", {"promptId": "t3"}, NOW)
+    call = {"toolCallId": "c", "title": "Run", "kind": "execute", "rawInput": {"command": "ls"}}
+    events += one.update({"sessionUpdate": "tool_call", "status": "in_progress", **call}, NOW)
+    params = {"sessionId": "x", "toolCall": {**call, "toolCallId": "d"}, "options": OPTIONS}
+    events += one.permission(params, NOW, request_id="apr")
+    events += one.question({"sessionId": "x", "message": "?", "requestedSchema": {}}, NOW, question_id="qst")
+    chunk = {"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": "hm"}}
+    events += one.update(chunk, NOW)
+    return events
+
+
+@pytest.fixture
+async def log() -> AsyncIterator[MemoryLog]:
+    async with MemoryLog() as log:
+        await log.sessions.create("s", agent="a", cwd="/w", status="running")
+        yield log
+
+
+def names(events: list[Event]) -> list[str]:
+    return [event.event_name if isinstance(event, CustomEvent) else event.type for event in events]
+
+
+async def test_everything_open_ends_once_and_in_order(log: MemoryLog) -> None:
+    last = await log.append("s", 0, open_session())
+    state, queued = await fold(log, "s")
+    assert queued == ["t2"]
+    events = closing_events(state, NOW, queued)
+    assert names(events) == [
+        "thinking:complete",
+        "approval:resolved",
+        "question_answered",
+        "tool:error",
+        "tool:error",
+        "turn_ended",
+        "prompt_cancelled",
+        "session:status_changed",
+    ]
+    state = await end_open(log, await log.sessions.get("s"))
+    assert state.seq == last + len(events)
+    assert state.turn is not None
+    assert (state.turn.stop_reason, state.status) == ("interrupted", "idle")
+    assert (await log.sessions.get("s")).status == "idle"
+    assert closing_events(*(await fold(log, "s"))[:1], NOW) == []
+    assert (await end_open(log, await log.sessions.get("s"))).seq == state.seq
+
+
+async def test_a_paused_session_stays_paused_but_its_turn_ends(log: MemoryLog) -> None:
+    events = open_session()
+    paused = Translator("s", workspace="/w", status="waiting_for_input").paused(NOW)
+    await log.append("s", 0, [*events, *paused])
+    state = await end_open(log, await log.sessions.get("s"))
+    assert state.status == "paused"
+    assert (await log.sessions.get("s")).status == "paused"
+    assert state.turn is not None
+    assert not state.turn.open
+
+
+def test_a_session_at_rest_gets_no_events() -> None:
+    assert closing_events(Session(id="s"), NOW) == []
