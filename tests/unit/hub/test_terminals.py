@@ -633,6 +633,7 @@ async def test_a_program_that_nothing_ends_is_given_up_and_those_who_wait_are_to
         assert await waiting == ExitStatus(None, "SIGKILL")
     os.kill(pid, signal.SIGKILL)
     await process.wait()
+    process._transport.close()  # it was given up before its end, so nobody else does
 
 
 async def test_no_descriptor_and_no_task_stays(root: Path) -> None:
