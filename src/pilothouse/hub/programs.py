@@ -149,6 +149,9 @@ class Program:
         except asyncio.CancelledError:  # the loop ends and nobody closed this
             if self._process.returncode is None:
                 self._family.signal(KILL)
+            transport = getattr(self._process, "_transport", None)
+            if transport is not None and not self._ended.is_set():
+                transport.close()  # asyncio would do that some steps later, and there are none left
             raise
         if self._family.is_inhabited():
             await asyncio.to_thread(self._family.settle)
