@@ -15,13 +15,22 @@ from ..acp.errors import RequestError
 from ..acp.watching import Diagnostic
 from ..log.base import EventLog
 from ..log.records import Change
-from ..model.events import ACPEvent, CustomEvent, ToolCallErrorEvent, ToolCallExecutingEvent, ToolCallResultEvent
+from ..model.events import (
+    ACPEvent,
+    CustomEvent,
+    MessageDeltaEvent,
+    ThinkingDeltaEvent,
+    ToolCallErrorEvent,
+    ToolCallExecutingEvent,
+    ToolCallResultEvent,
+)
 from ..model.policy import decide
 from ..model.risk import worst
 from .link import AgentLink
 from .recorder import Recorder
 from .serving import Serving
 from .standing import StandingRules
+from .terminals import Ending
 
 __all__ = ["Listener"]
 
@@ -30,6 +39,7 @@ HISTORY = frozenset(
 )
 """Updates that replay a conversation; the log has those. Any other one tells how the session is now."""
 MOST_RUNNING = 1000
+DELTAS = (MessageDeltaEvent, ThinkingDeltaEvent)
 
 
 class Tag(Struct):
@@ -74,8 +84,11 @@ class Listener:
             recorder.note("foreign_update", data)
         else:
             events = recorder.translator.update(bytes(update), recorder.now())
-            self._watch(events)
-            recorder.record(events, also=self._titles(events))
+            if type(events[0]) in DELTAS:  # nearly all of them; nothing follows from a piece of text
+                recorder.record(events)
+            else:
+                self._watch(events)
+                recorder.record(events, also=self._titles(events))
         if recorder.is_behind:
             await recorder.catch_up()
 
@@ -99,6 +112,25 @@ class Listener:
             reason, self._unsaid = f"{reason} ({self._unsaid} more before it were not kept)", 0
         text = diagnostic.excerpt or diagnostic.message
         recorder.record(recorder.translator.unreadable(text, reason, recorder.now()))
+
+    # -- its terminals --
+
+    def printed(self, terminal_id: str, text: str) -> None:
+        """Something was printed in a terminal that the agent was lent."""
+        recorder = self._recorder
+        events = recorder.translator.terminal_output(terminal_id, text, recorder.now())
+        self._watch(events)
+        recorder.record(events)
+
+    def terminated(self, terminal_id: str, ending: Ending) -> None:
+        """The program in such a terminal ended."""
+        self._recorder.translator.terminal_ended(
+            terminal_id,
+            output=ending.output,
+            left_out=ending.left_out,
+            exit_code=ending.status.exit_code,
+            signal=ending.status.signal,
+        )
 
     # -- what follows from events --
 
@@ -136,6 +168,10 @@ class Listener:
 
     def _should_have_asked(self, ran: ToolCallExecutingEvent) -> bool:
         if ran.name in self._trusted or worst([ran.risk_level, "medium"]) != ran.risk_level:
+            return False
+        # some say that a call runs, and ask only then; an id may be used again, so an earlier call does not count
+        call = self._recorder.session.index.calls.get(ran.tool_call_id)
+        if call is not None and call.approval_ids and not call.ended:
             return False
         return decide(self._standing.policy, ran.name, ran.input, self._workspace).outcome != "allow"
 

@@ -36,7 +36,6 @@ CHUNKS: dict[type, str] = {
 """What is spoken by each kind of chunk: a message of a role, or a thought."""
 
 
-LONG = 4_000
 MANY = 1_000
 """Pieces after which they are put together: a million short strings weigh ten times what their text does."""
 
@@ -53,6 +52,7 @@ class Speech:
         self._id = ""
         self._given: str | None = None
         self._pieces: list[str | MessageContent] = []
+        self._recent: list[str] = []
         self._echo = ""
 
     def delta(self, kind: str, chunk: Any) -> MessageDeltaEvent | ThinkingDeltaEvent | None:
@@ -67,10 +67,10 @@ class Speech:
         if given is not None and given != self._given:
             return None
         text = content.text
-        pieces = self._pieces
-        pieces.append(text)
-        if len(pieces) > MANY:
-            self._pieces = _merged(pieces)
+        recent = self._recent
+        recent.append(text)
+        if len(recent) > MANY:
+            self._settle()
         stream = self._stream
         if kind == "thought":
             return ThinkingDeltaEvent(
@@ -102,7 +102,11 @@ class Speech:
             self._open(kind, given)
         content = to_content(chunk.content)
         text = content.text if isinstance(content, TextContent) else ""
-        self._pieces.append(text if isinstance(content, TextContent) else content)
+        if isinstance(content, TextContent):
+            self._recent.append(text)
+        else:
+            self._settle()
+            self._pieces.append(content)
         block = None if isinstance(content, TextContent) else content
         if kind == "thought":
             self._stream.emit(ThinkingDeltaEvent, message_id=self._id, delta=text, content=block)
@@ -143,8 +147,15 @@ class Speech:
         self._complete(stop_reason)
         self._stream.source = before
 
+    def _settle(self) -> None:
+        """Put the recent pieces together, each once: a long message is not copied again and again."""
+        if self._recent:
+            self._pieces.append("".join(self._recent))
+            self._recent = []
+
     def _complete(self, stop_reason: str | None) -> None:
         kind, self._kind = self._kind, ""
+        self._settle()
         pieces, self._pieces = self._pieces, []
         if kind == "thought":
             text = "".join(piece for piece in pieces if isinstance(piece, str))
@@ -162,22 +173,6 @@ class Speech:
         message_id = self._new_id(message_id)
         self._stream.emit(MessageStartEvent, message_id=message_id, role=kind)
         self._stream.emit(MessageCompleteEvent, message_id=message_id, role=kind, content=content)
-
-
-def _merged(pieces: list[str | MessageContent]) -> list[str | MessageContent]:
-    """Pieces in order, the short texts that follow each other put together.
-
-    A text that has been put together is left alone, so that a long message is not copied again and again.
-    """
-    merged: list[str | MessageContent] = []
-    short: list[str] = []
-    for piece in pieces:
-        if isinstance(piece, str) and len(piece) < LONG:
-            short.append(piece)
-        else:
-            merged += ["".join(short), piece]
-            short = []
-    return [*merged, "".join(short)]
 
 
 def _joined(pieces: list[str | MessageContent]) -> list[MessageContent]:

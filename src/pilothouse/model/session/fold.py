@@ -17,12 +17,14 @@ from ..events import (
     CostUpdateEvent,
     EnvironmentInfoEvent,
     Event,
+    MessageDeltaEvent,
     NotificationEvent,
     PlanModeEvent,
     RateLimitEvent,
     SessionCompletedEvent,
     SessionErrorEvent,
     SessionStartedEvent,
+    ThinkingDeltaEvent,
     TodoUpdateEvent,
     TokenUsageEvent,
 )
@@ -56,10 +58,12 @@ class Session(State):
         if event.timestamp:
             self.started_at = self.started_at or event.timestamp
             self.updated_at = event.timestamp
-        handler = _HANDLERS.get(type(event))
+        kind = type(event)
+        handler = _HANDLERS.get(kind)
         if handler is not None:
             handler(self, event)
-        self.status = self._status_after(event)
+        if kind is not MessageDeltaEvent and kind is not ThinkingDeltaEvent:  # nearly all events; they move nothing
+            self.status = self._status_after(event)
 
     def _status_after(self, event: Event) -> SessionStatus:
         turn = self.turn.open if self.turn is not None else None

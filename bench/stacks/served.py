@@ -1,0 +1,34 @@
+"""A hub with the agent of the benchmarks, served on loopback.
+
+    python served.py DIRECTORY AGENT…
+
+Prints the port; the token is `bench`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from pilothouse.hub.hub import Hub
+from pilothouse.hub.link import AgentSpec
+from pilothouse.server.application import application
+from pilothouse.server.context import Server
+from pilothouse.server.limits import Limits
+from pilothouse.server.listener import Listener, tcp_socket
+
+TOKEN = "bench"
+
+
+async def main(directory: str, command: list[str]) -> None:
+    agents = {"bench": AgentSpec(name="bench", command=tuple(command))}
+    async with Hub(home=directory, agents=agents) as hub:
+        server = Server(hub, token=TOKEN, limits=Limits(per_caller=2000, connections=2000))
+        listening = tcp_socket("127.0.0.1", 0)
+        async with Listener(application(server), [listening], server.limits) as listener:
+            print(listening.getsockname()[1], flush=True)
+            await listener.wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], sys.argv[2:]))
