@@ -6,8 +6,12 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 NODE := tests/interop
 NODE_READY := $(NODE)/node_modules/.ready
+SDK := agent-client-protocol==0.12.1
+SDK_READY := $(VENV)/sdk/.ready
+LAB ?= $(HOME)/.cache/pilothouse-lab
+AGENTS ?= claude opencode gemini codex goose
 
-.PHONY: help run test check format generate bench build clean install
+.PHONY: help run test soak lab check format generate bench build clean install
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -26,10 +30,15 @@ $(NODE_READY): $(NODE)/package.json
 	@if command -v npm >/dev/null; then cd $(NODE) && npm install --no-audit --no-fund --loglevel=error && touch node_modules/.ready; \
 	else echo "npm not found: tests against the TypeScript SDK will be skipped"; fi
 
+# The official SDK's example agents; they are in its source distribution only.
+$(SDK_READY): $(READY)
+	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary agent-client-protocol --dest $(VENV)/sdk $(SDK)
+	@touch $@
+
 run: $(READY) ## start the demo: the scripted agent in your terminal
 	@$(BIN)/pilothouse demo
 
-test: $(READY) $(NODE_READY) ## run every test that this machine can run, after the checks
+test: $(READY) $(NODE_READY) $(SDK_READY) ## run every test that this machine can run, after the checks
 	@$(MAKE) --no-print-directory check
 	$(BIN)/python -m pytest $(ARGS)
 
@@ -40,6 +49,14 @@ check: $(READY) ## formatting, lint, types, generated code
 	$(BIN)/python tools/generate_schema.py --check
 	$(BIN)/python tools/generate_reference.py --check
 	$(BIN)/python tools/generate_cli.py --check
+
+soak: $(READY) ## kill the hub 200 times under load, the log 200 times, and flood a terminal with a gibibyte
+	PILOTHOUSE_SOAK=1 $(BIN)/python -m pytest -s $(ARGS) tests/interaction/test_hub_crash.py \
+		tests/interaction/test_log_faults.py tests/interaction/test_terminals_load.py
+
+lab: $(READY) ## real agents (AGENTS="claude codex …") against a scripted model; installs up to 2 GB into LAB
+	$(BIN)/python -m tests.lab.agents $(LAB) $(AGENTS)
+	PILOTHOUSE_LAB=$(LAB) PILOTHOUSE_LAB_AGENTS="$(AGENTS)" $(BIN)/python -m pytest -q --tb=short tests/lab $(ARGS)
 
 format: $(READY) ## format and fix what can be fixed
 	$(BIN)/ruff format .

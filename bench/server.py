@@ -51,7 +51,7 @@ class Stack:
         assert process.stdout is not None
         line = process.stdout.readline()
         if not line:
-            raise SystemExit(f"{process.args} did not start")
+            raise SystemExit(f"{process.args} did not start:\n{(Path(home) / 'stderr').read_text()}")
         self.port = int(line)
         self.events = "/events"
 
@@ -125,7 +125,9 @@ def stack(kind: str) -> Iterator[Any]:
             "by hand": [*PYTHON, str(STACKS / "by_hand.py"), home, *AGENT],
             "relay": [*PYTHON, str(STACKS / "relay.py"), *AGENT],
         }
-        process = subprocess.Popen(commands[kind], stdout=subprocess.PIPE, text=True)
+        # what is ended in the middle of its work complains; that is no news
+        errors = open(Path(home) / "stderr", "w")  # noqa: PTH123, SIM115
+        process = subprocess.Popen(commands[kind], stdout=subprocess.PIPE, stderr=errors, text=True)
         try:
             yield (Hub if kind == "hub" else Stack)(process, home)
         finally:
@@ -135,6 +137,7 @@ def stack(kind: str) -> Iterator[Any]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+            errors.close()
 
 
 class Consumers:

@@ -11,6 +11,9 @@
     [policy.autoApprove]                # what new sessions answer without asking
     reads = true
 
+    [server]                            # where `serve` listens
+    port = 7717
+
 An unknown key is refused, not passed over: a misspelt `deny` would be a denial that never happens. Errors name the
 file, the line where it can be told, and the field. Nothing here starts or opens anything but the file.
 """
@@ -23,14 +26,24 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from .model.errors import ValidationError
 
-__all__ = ["AgentConfig", "Config", "ConfigError", "ServerConfig", "add_agents", "home_directory", "load_config"]
+__all__ = [
+    "AgentConfig",
+    "Config",
+    "ConfigError",
+    "ServerConfig",
+    "add_agents",
+    "home_directory",
+    "load_config",
+    "parse_server",
+    "server_settings",
+]
 
 S = TypeVar("S", bound=Struct)
 
@@ -61,11 +74,20 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
     title: str | None = None
 
 
+Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
+
+
 class ServerConfig(Struct, frozen=True, kw_only=True):
-    """Where the hub will serve; kept for `pilothouse serve`."""
+    """Where `pilothouse serve` listens and who may come. `public_url` is its address where a proxy stands before it."""
 
     host: str = "127.0.0.1"
-    port: int = 7717
+    port: Port = 7717
+    root_path: str = ""
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    public_url: str | None = None
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -123,6 +145,26 @@ def load_config(home: Path | None = None) -> Config:
     return Config(home=home, settings=parse_settings(text, path))
 
 
+def server_settings(config: Config, environ: Mapping[str, str] = os.environ) -> ServerConfig:
+    """Where to serve: what the file says, with the port of `PILOTHOUSE_PORT` if that is set. Raises ConfigError."""
+    given = environ.get("PILOTHOUSE_PORT", "").strip()
+    if not given:
+        return config.settings.server
+    if not given.isdecimal() or int(given) > 65535:
+        raise ConfigError(Path("PILOTHOUSE_PORT"), f"expected a port, got {given!r}")
+    return msgspec.structs.replace(config.settings.server, port=int(given))
+
+
+def parse_server(server: ServerConfig) -> ServerConfig:
+    """Settings of the command line, held to the same rules as those of the file. Raises ConfigError."""
+    try:
+        _check_server(server)
+    except _Wrong as wrong:
+        option = "--" + wrong.keys[-1].replace("_", "-")
+        raise ConfigError(Path(option), wrong.message) from None
+    return server
+
+
 def parse_settings(text: str, path: Path) -> Settings:
     """The settings that a file's text gives. Raises ConfigError."""
     try:
@@ -139,6 +181,7 @@ def parse_settings(text: str, path: Path) -> Settings:
             _convert(agent, AgentConfig, ("agents", name))
         for _, server in _tables({"server": data.get("server")}):
             _refuse_unknown(server, ServerConfig, ("server",))
+            _check_server(_convert(server, ServerConfig, ("server",)))
         _check_policy(data.get("policy"))
         return _checked(_convert(data, Settings, ()))
     except _Wrong as wrong:
@@ -191,6 +234,17 @@ def _check_policy(policy: Any) -> None:
     except ValidationError as exc:
         keys = tuple(re.split(r"\.", exc.path)) if exc.path and exc.path != "policy" else ()
         raise _Wrong(("policy", *keys), exc.reason) from None
+
+
+def _check_server(server: ServerConfig) -> None:
+    root, url = server.root_path, server.public_url
+    if root and not re.fullmatch(r"(/[\w.~-]+)+/?", root):
+        raise _Wrong(("server", "root_path"), f"expected a path such as /pilothouse, got {root!r}")
+    if url is not None and not re.fullmatch(r"https?://[^/\s?#]+(/[^\s?#]*)?", url):
+        raise _Wrong(("server", "public_url"), f"expected http://… or https://…, got {url!r}")
+    if (server.tls_cert is None) != (server.tls_key is None):
+        given = "tls_cert" if server.tls_key is None else "tls_key"
+        raise _Wrong(("server", given), "a certificate and its key are needed, tls_cert and tls_key")
 
 
 def _checked(settings: Settings) -> Settings:

@@ -33,6 +33,7 @@ def test_agents_tell_what_is_installed_and_how_to_get_the_others(cli: Cli) -> No
         "origin": "known",
         "title": "Gemini CLI",
         "state": "missing",
+        "installed": False,
         "command": None,
         "install": "npm install -g @google/gemini-cli",
     }

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import re
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pilothouse.hub.errors import AgentFailed, Unsupported
 from pilothouse.hub.hub import Hub
 from pilothouse.hub.link import AgentSpec
-from pilothouse.model.events import SessionErrorEvent
+from pilothouse.model.events import CustomEvent, Event, SessionErrorEvent
+from tests.support import long_lines
 from tests.support.hubs import (
     PATIENCE,
     check,
+    fact,
     facts,
     gone,
     history,
@@ -80,18 +87,184 @@ async def test_noise_is_kept_and_disturbs_nothing(tmp_path: Path) -> None:
         assert "not json" in str(events)
 
 
+async def test_a_flood_of_noise_is_told_of_and_not_stored(tmp_path: Path) -> None:
+    """A hundred thousand lines that are no messages: some are kept, the number of the others too."""
+    async with odd_hub(tmp_path / "home") as hub, asyncio.timeout(PATIENCE):
+        session = await hub.start_session("odd", tmp_path)
+        assert (await session.prompt("babble 100000")).stop_reason == "end_turn"
+        counted = 0
+
+        def is_last(event: Event) -> bool:
+            nonlocal counted
+            if isinstance(event, CustomEvent) and event.event_name == "diagnostic":
+                more = re.search(r"; (\d+) more before it were not kept", event.data["reason"])
+                counted += 1 + (int(more[1]) if more else 0)
+            return counted == 100_000
+
+        await until(session, is_last)
+        events = await history(hub.log, session.id)
+        told = facts(events, "diagnostic")
+        assert len(told) < 1000
+        assert len(events) < 1100
+        assert told[0]["text"] == "0 of 100000 done"
+        assert said(events) == "sorry"
+        check(events)
+
+
+async def test_a_program_that_only_makes_noise_is_given_up_and_its_noise_is_bounded(tmp_path: Path) -> None:
+    agents = {"yes": AgentSpec(name="yes", command=("yes",), start_timeout=1.0)}
+    async with Hub(home=tmp_path / "home", agents=agents) as hub, asyncio.timeout(PATIENCE):
+        session = await hub.start_session("yes", tmp_path)
+        result = await session.prompt("echo")
+        assert result.stop_reason == "error"
+        assert "did not answer `initialize` within 1 s" in str(result.error)
+        events = await history(hub.log, session.id)
+        assert 0 < len(facts(events, "diagnostic")) < 200
+        check(events)
+
+
+async def test_nonsense_of_every_kind_breaks_nothing(tmp_path: Path) -> None:
+    async with odd_hub(tmp_path / "home") as hub, asyncio.timeout(PATIENCE):
+        session = await hub.start_session("odd", tmp_path)
+        for _ in range(2):
+            assert (await session.prompt("nonsense")).stop_reason == "end_turn"
+        events = await history(hub.log, session.id)
+        assert said(events) == "sorrysorry"
+        assert len(facts(events, "diagnostic")) > 10
+        check(events)
+
+
+JUNK = {
+    '"result":null': "answered `initialize` with null",
+    '"result":"yes"': 'answered `initialize` with "yes"',
+    '"result":[1]': "answered `initialize` with [1]",
+    '"result":{},"error":{"code":-1,"message":"both"}': "answered `initialize` with the error 'both'",
+    '"error":"no"': "answered `initialize` with the error",
+    '"error":{"code":"x"}': "answered `initialize` with the error",
+    '"answer":42': "answered `initialize` with null",
+}
+
+
+@pytest.mark.parametrize("junk", JUNK)
+async def test_an_agent_that_answers_initialize_with_junk_is_refused_clearly(tmp_path: Path, junk: str) -> None:
+    agents = {"odd": odd(f"junk={junk}", start_timeout=1.0, ODD_MARK=tmp_path.name)}
+    async with Hub(home=tmp_path / "home", agents=agents) as hub, asyncio.timeout(PATIENCE):
+        session = await hub.start_session("odd", tmp_path)
+        result = await session.prompt("echo")
+        assert result.stop_reason == "error"
+        assert result.error
+        assert JUNK[junk] in result.error
+        assert "never heard of that" in result.error
+        (error,) = await errors(hub, session.id)
+        assert error.error.details["stderrTail"] == "odd: never heard of that\n"  # type: ignore[index]
+        await gone(lambda: processes_with(f"ODD_MARK={tmp_path.name}"))
+        hub.agents["odd"] = odd()
+        await hub.release(session.id)
+        assert (await (await hub.session(session.id)).prompt("echo now")).stop_reason == "end_turn"
+        check(await history(hub.log, session.id))
+
+
+@pytest.mark.parametrize("command", ["cat", "true", "false"])
+async def test_a_program_that_is_no_agent_gives_a_clear_error(tmp_path: Path, command: str) -> None:
+    agents = {"none": AgentSpec(name="none", command=(command,), start_timeout=5.0)}
+    async with Hub(home=tmp_path / "home", agents=agents) as hub, asyncio.timeout(PATIENCE):
+        session = await hub.start_session("none", tmp_path)
+        result = await session.prompt("echo")
+        assert result.stop_reason == "error"
+        expected = {
+            "cat": "'cat' answered `initialize` with the error 'Method not found'; see that it speaks ACP",
+            "true": "exit code 0",
+            "false": "exit code 1",
+        }
+        assert expected[command] in str(result.error)
+        assert session.agent_pid is None
+        check(await history(hub.log, session.id))
+
+
+ENDS = {
+    "die 0": (0, "told to die"),
+    "die 3": (3, "told to die"),
+    "close-stdout": (None, "nothing more to say"),
+    "leave-pipe": (0, "my child will go on"),
+    "stderr-and-die 100": (6, "told to die"),
+}
+
+
+@pytest.mark.parametrize("words", ENDS)
+async def test_however_an_agent_ends_in_mid_turn_the_next_prompt_restarts_it(tmp_path: Path, words: str) -> None:
+    code, last = ENDS[words]
+    agents = {"odd": odd("resume", "ignore-eof", ODD_MARK=tmp_path.name)}
+    async with Hub(home=tmp_path / "home", agents=agents) as hub, asyncio.timeout(PATIENCE):
+        session = await hub.start_session("odd", tmp_path)
+        result = await session.prompt(words)
+        assert result.stop_reason == "error"
+        assert "The agent" in str(result.error)
+        (error,) = await errors(hub, session.id)
+        assert error.error.code == "agent_died"
+        details: Any = error.error.details
+        assert details["exitCode"] == code
+        assert last in details["stderrTail"]
+        assert len(details["stderrTail"]) <= 64 * 1024
+        assert (await session.prompt("echo back")).stop_reason == "end_turn"
+        assert len(processes_with(f"ODD_MARK={tmp_path.name}")) == 1  # the new one, and nothing of the old
+        events = await history(hub.log, session.id)
+        assert [event.type for event in events].count("session:resumed") == 1
+        check(events)
+
+
+async def test_an_agent_that_stops_reading_holds_up_nobody(tmp_path: Path) -> None:
+    async with odd_hub(tmp_path / "home", "resume", cancel_deadline=0.5) as hub, asyncio.timeout(PATIENCE):
+        session = await hub.start_session("odd", tmp_path)
+        other = await hub.start_session("odd", tmp_path)
+        await session.prompt("stop-reading")
+        unread = await session.send("echo " + "x" * 5_000_000)
+        await until(session, lambda event: event.type == "custom" and unread.turn_id in str(event))
+        assert (await other.prompt("echo meanwhile")).stop_reason == "end_turn"
+        await session.cancel()
+        assert (await unread.done).stop_reason == "cancelled"
+        assert (await session.prompt("echo back")).stop_reason == "end_turn"
+        check(await history(hub.log, session.id))
+
+
 async def test_a_flood_on_stderr_holds_nobody_up(tmp_path: Path) -> None:
     async with odd_hub(tmp_path / "home") as hub, asyncio.timeout(PATIENCE):
         session = await hub.start_session("odd", tmp_path)
-        assert (await session.prompt("stderr 20")).stop_reason == "end_turn"
+        assert (await session.prompt("stderr 100")).stop_reason == "end_turn"
+        assert len(await history(hub.log, session.id)) < 50
 
 
-async def test_a_line_of_twenty_megabytes_arrives(tmp_path: Path) -> None:
-    async with odd_hub(tmp_path / "home") as hub, asyncio.timeout(PATIENCE * 2):
-        session = await hub.start_session("odd", tmp_path)
-        assert (await session.prompt("line 20")).stop_reason == "end_turn"
-        text = said(await history(hub.log, session.id))
-        assert len(text) == 20 * 1024 * 1024 + len("done")
+async def measured(home: Path, megabytes: int) -> list[Any]:
+    """What `long_lines` tells, in a process of its own: this one has held much before."""
+    home.mkdir()
+    root = Path(__file__).parents[2]
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, long_lines.__file__, str(home), str(megabytes)),
+        stdout=asyncio.subprocess.PIPE,
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    )
+    async with asyncio.timeout(PATIENCE * 3):
+        told, _ = await process.communicate()
+    assert process.returncode == 0
+    values: list[Any] = json.loads(told)
+    return values
+
+
+async def test_long_lines_arrive_up_to_the_limit_within_bounded_memory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, after, length, reason, diagnostics = await measured(tmp_path / "60", 60)
+    assert (length, reason, diagnostics) == (60 * 1024 * 1024 + len("warmdonestill here"), "end_turn", [])
+    assert after - before < 60 * 12
+    with capsys.disabled():
+        print(f"\na line of 60 MiB: {before} MiB before, at most {after} MiB")
+    before, after, length, reason, diagnostics = await measured(tmp_path / "70", 70)
+    assert (length, reason) == (len("warmdonestill here"), "end_turn")
+    assert len(diagnostics) == 1
+    assert "is over the limit" in diagnostics[0]
+    assert after - before < 64 * 4
+    with capsys.disabled():
+        print(f"a line of 70 MiB, which is passed over: {before} MiB before, at most {after} MiB")
 
 
 async def test_answers_with_wrong_ids_are_diagnosed_and_passed_over(tmp_path: Path) -> None:
@@ -217,7 +390,7 @@ async def test_closing_a_hub_ends_whatever_is_under_way(tmp_path: Path) -> None:
     mark = f"ODD_MARK={tmp_path.name}"
     agents = {
         name: odd(*how, ODD_MARK=tmp_path.name)
-        for name, how in {"odd": ("ignore-eof",), "hang": ("hang",), "slow": ("slow-start",)}.items()
+        for name, how in {"odd": ("ignore-eof",), "hang": ("hang", "ignore-eof"), "slow": ("slow-start",)}.items()
     }
     hub = Hub(home=tmp_path / "home", agents=agents, cancel_deadline=60)
     async with hub, asyncio.timeout(PATIENCE):
@@ -237,6 +410,17 @@ async def test_closing_a_hub_ends_whatever_is_under_way(tmp_path: Path) -> None:
         assert again.recovered == []
         for record in (await again.sessions()).sessions:
             check(await history(again.log, record.id), at_rest=record.last_seq > 0)
+
+
+async def test_a_hub_is_not_closed_before_an_agent_that_was_just_starting_is_gone(tmp_path: Path) -> None:
+    mark = f"ODD_MARK={tmp_path.name}"
+    agents = {"odd": odd("noise", "hang", "ignore-eof", ODD_MARK=tmp_path.name)}
+    async with Hub(home=tmp_path / "home", agents=agents) as hub, asyncio.timeout(PATIENCE):
+        session = await hub.start_session("odd", tmp_path)
+        prompt = await session.send("echo")
+        await until(session, fact("diagnostic"))
+    assert processes_with(mark) == []
+    assert prompt.done.result().stop_reason == "interrupted"
 
 
 async def test_a_session_whose_agent_is_no_longer_configured_can_be_read(tmp_path: Path) -> None:

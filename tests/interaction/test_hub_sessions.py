@@ -66,7 +66,7 @@ async def test_a_turn_that_cannot_be_stored_fails_its_caller_and_ends_its_agent(
         assert (await session.prompt("echo works")).stop_reason == "end_turn"
         events = await history(log, session.id)
         check(events)
-        assert [data["stopReason"] for data in facts(events, "turn_ended")] == ["interrupted", "end_turn"]
+        assert [data["stopReason"] for data in facts(events, "turn_ended")] == ["error", "end_turn"]
         assert session.state.seq == len(events)
 
 

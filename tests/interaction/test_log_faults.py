@@ -30,10 +30,11 @@ from pilothouse.log import (
     SQLiteLog,
     UnknownSession,
 )
+from pilothouse.log.archive import LogArchive
 from pilothouse.model.events import Event, MessageDeltaEvent, decode_event
 
 NOW = "2026-01-01T00:00:00.000Z"
-KILLS = int(os.environ.get("PILOTHOUSE_SOAK") or 10)
+KILLS = 200 if os.environ.get("PILOTHOUSE_SOAK") else 10
 
 # Appends until it is killed. After each commit it says on its output up to where; before each batch up to where it
 # wants to go, so that a reader knows what may be there without having been acknowledged.
@@ -495,6 +496,59 @@ async def test_on_a_full_disk_the_batch_fails_and_later_ones_work(tmp_path: Path
     finally:
         if ballast:
             subprocess.run(["umount", str(home)], check=True)
+
+
+async def test_without_room_to_fold_it_the_write_ahead_log_is_kept_for_the_next_time(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folded halfway it would take the room that the next small batch needs."""
+    await make(path)
+    before = path.read_bytes()
+    monkeypatch.setattr("pilothouse.log.database.has_room", lambda _: False)
+    async with SQLiteLog(path) as log:
+        assert await log.append("s", 5, deltas(100)) == 105
+    assert path.read_bytes() == before
+    assert path.with_name("hub.db-wal").stat().st_size > 0
+    monkeypatch.undo()
+    async with SQLiteLog(path) as log:
+        assert len(await everything(log, "s")) == 105
+    assert not path.with_name("hub.db-wal").exists()
+
+
+async def test_reading_a_log_that_a_killed_hub_left_changes_nothing(path: Path, tmp_path: Path) -> None:
+    await make(path)
+    left = tmp_path / "left"
+    left.mkdir()
+    async with SQLiteLog(path) as log:
+        await log.append("s", 5, deltas(100))
+        for file in path.parent.iterdir():
+            shutil.copy(file, left / file.name)
+    before = {file.name: file.read_bytes() for file in left.iterdir() if not file.name.endswith("-shm")}
+    assert len(before["hub.db-wal"]) > 0
+    async with LogArchive(left / "hub.db") as archive:
+        assert [entry.seq async for entry in archive.entries("s")] == list(range(1, 106))
+    assert {file.name: file.read_bytes() for file in left.iterdir() if not file.name.endswith("-shm")} == before
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE batches SET events = X'00FF'",
+        "UPDATE batches SET events = X'7B7D0A7B7D'",
+        "UPDATE batches SET events = 7",
+        "UPDATE batches SET sources = X'C1'",
+        "UPDATE sessions SET policy = '{'",
+    ],
+)
+async def test_a_row_that_was_never_written_so_is_damage(path: Path, sql: str) -> None:
+    await make(path)
+    db = sqlite3.connect(path)
+    db.execute(sql)
+    db.commit()
+    db.close()
+    async with SQLiteLog(path) as log:
+        with pytest.raises(LogCorrupt, match="move it aside"):
+            await asyncio.gather(log.sessions.get("s"), log.read("s"))
 
 
 # -- the rest -----------------------------------------------------------------------------------------------------

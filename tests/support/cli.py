@@ -61,6 +61,8 @@ class Typist:
         )
         os.close(slave)
         self._unread = ""
+        self.seen = ""
+        """All that ever came."""
 
     def types(self, text: str) -> None:
         os.write(self._master, text.encode())
@@ -79,7 +81,7 @@ class Typist:
             except OSError:  # Linux reports the end of a pseudo-terminal like this
                 data = b""
             assert data, f"{text!r} did not appear before the end, but {self._unread!r}"
-            self._unread += ESCAPE.sub("", data.decode(errors="replace"))
+            self._take(data)
         before, _, self._unread = self._unread.partition(text)
         return before
 
@@ -95,8 +97,13 @@ class Typist:
                 break
             if not data:
                 break
-            self._unread += ESCAPE.sub("", data.decode(errors="replace"))
+            self._take(data)
         return self.process.wait(PATIENCE)
+
+    def _take(self, data: bytes) -> None:
+        text = ESCAPE.sub("", data.decode(errors="replace"))
+        self._unread += text
+        self.seen += text
 
     @property
     def rest(self) -> str:

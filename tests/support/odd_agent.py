@@ -34,6 +34,9 @@ class Agent:
         self.last_id = -1
         self.session = f"odd-{os.getpid()}"
         self.authenticated = False
+        self.stops = False
+        self.mode = "ask"
+        self.options: dict[str, Any] = {"model": "small", "web": False, "reach": "near"}
 
     # -- the wire --
 
@@ -72,6 +75,8 @@ class Agent:
     def serve(self) -> None:
         self.start()
         for line in sys.stdin.buffer:
+            if self.stops:
+                time.sleep(3600)
             try:
                 message = json.loads(line)
             except ValueError:
@@ -95,6 +100,11 @@ class Agent:
                 marker.touch()
                 sys.stderr.write("odd: not today\n")
                 sys.exit(4)
+        if "wakes-changed" in self.how:
+            marker = Path("started-before")
+            if marker.exists():
+                self.mode, self.options = "yolo", {"model": "large", "web": True, "reach": "far"}
+            marker.touch()
         if "noise" in self.how:
             self.write(b"Welcome to odd!\n\x1b[1mbold\x1b[0m\n[]\nnull\n42\n{\n\xff\xfe\n\n")
         if "child" in self.how:
@@ -114,6 +124,12 @@ class Agent:
                 self.send({"id": request_id, **(result if "error" in result else {"result": result})})
 
     def on_initialize(self, params: dict[str, Any]) -> Any:
+        junk = next((word.removeprefix("junk=") for word in self.how if word.startswith("junk=")), None)
+        if junk is not None:
+            sys.stderr.write("odd: never heard of that\n")
+            sys.stderr.flush()
+            self.write(b'{"jsonrpc":"2.0","id":0,' + junk.encode() + b"}\n")
+            return None
         if "hang" in self.how:
             sys.stderr.write("odd: waiting for a login that never comes\n")
             sys.stderr.flush()
@@ -136,11 +152,38 @@ class Agent:
             return {"error": {"code": -32000, "message": "Authentication required"}}
         if "early" in self.how:
             self.update("available_commands_update", availableCommands=[{"name": "early", "description": "e"}])
-        return {"sessionId": self.session, "modes": MODES}
+        return {"sessionId": self.session, **self.chosen()}
+
+    def chosen(self) -> dict[str, Any]:
+        """What is offered and chosen, told as this agent tells it."""
+        told: dict[str, Any] = {}
+        if "no-modes" not in self.how:
+            offered = [mode for mode in MODES if mode != "ask" or "no-ask" not in self.how]
+            modes = [{"id": mode, "name": mode.title()} for mode in offered]
+            told["modes"] = {"currentModeId": self.mode, "availableModes": modes}
+        if "options" in self.how:
+            told["configOptions"] = self.config_options()
+        return told
+
+    def config_options(self) -> list[dict[str, Any]]:
+        def select(name: str, *values: str, **more: Any) -> dict[str, Any]:
+            options = [{"value": value, "name": value} for value in values]
+            return {"id": name, "name": name, "type": "select", "options": options, **more}
+
+        current: dict[str, Any] = {**self.options, "mode": self.mode}
+        options = [
+            select("mode", *MODES, category="mode"),
+            select("model", "small", "large", category="model"),
+            select("reach", "near", "far"),
+            {"id": "web", "name": "Web", "type": "boolean"},
+        ]
+        return [{**option, "currentValue": current[option["id"]]} for option in options]
 
     def on_session_resume(self, params: dict[str, Any]) -> Any:
         self.session = params["sessionId"]
-        return {"modes": MODES}
+        if "tells-by-update" in self.how:
+            self.update("current_mode_update", currentModeId=self.mode)
+        return {} if {"untold", "tells-by-update"} & self.how else self.chosen()
 
     def on_session_load(self, params: dict[str, Any]) -> Any:
         if "die-on-load" in self.how:
@@ -149,10 +192,28 @@ class Agent:
         self.update("user_message_chunk", content={"type": "text", "text": "REPLAYED"})
         self.say("REPLAYED")
         self.update("available_commands_update", availableCommands=[{"name": "replayed", "description": "r"}])
-        return {"modes": MODES}
+        return self.chosen()
 
     def on_session_set_mode(self, params: dict[str, Any]) -> Any:
+        if "stuck" in self.how and params["modeId"] == "ask":
+            return {"error": {"code": -32603, "message": "never again"}}
+        self.mode = params["modeId"]
+        if "plans-instead" in self.how:
+            self.mode = "plan"
+            self.update("current_mode_update", currentModeId=self.mode)
         return {}
+
+    def on_session_set_config_option(self, params: dict[str, Any]) -> Any:
+        if "options" not in self.how:
+            return {"error": {"code": -32601, "message": "no such method"}}
+        name, value = params["configId"], params["value"]
+        if f"stuck-{name}" in self.how and value in ("small", "near"):
+            return {"error": {"code": -32603, "message": "never again"}}
+        if name == "mode":
+            self.mode = "plan" if "plans-instead" in self.how else value
+        else:
+            self.options[name] = value
+        return {"configOptions": self.config_options()}
 
     def prompt(self, request_id: Any, params: dict[str, Any]) -> None:
         text = "".join(block.get("text", "") for block in params["prompt"])
@@ -201,6 +262,16 @@ class Agent:
     def do_flood(self, text: str) -> Any:
         for number in range(int(text)):
             self.say(f"{number} ")
+
+    def do_pour(self, path: str) -> Any:
+        """Talks fast, a lot, until it is cancelled, and keeps count of it in a file."""
+        number = 0
+        while not self.cancelled.is_set():
+            self.say(f"{number} " + "x" * 10_000)
+            number += 1
+            if path:
+                Path(path).write_text(str(number))
+        return {"stopReason": "cancelled"}
 
     def ask(self, path: str, call: str = "w1", request_id: Any = None) -> dict[str, Any]:
         tool = {
@@ -308,6 +379,41 @@ class Agent:
             self.say(f"{index} ")
             self.write(line)
 
+    def do_babble(self, lines: str) -> Any:
+        """Prints its progress where messages belong."""
+        for start in range(0, int(lines), 1000):
+            self.write(b"".join(b"%d of %s done\n" % (start + n, lines.encode()) for n in range(1000)))
+        self.say("sorry")
+
+    def do_nonsense(self, text: str) -> Any:
+        for line in NONSENSE:
+            self.write(line + b"\n")
+        self.say("sorry")
+
+    def do_close_stdout(self, text: str) -> Any:
+        """Closes its end of the conversation and lives on."""
+        self.say("bye")
+        sys.stderr.write("odd: I have nothing more to say\n")
+        sys.stderr.flush()
+        os.close(1)
+        time.sleep(3600)
+
+    def do_leave_pipe(self, text: str) -> Any:
+        """Dies, and leaves the pipes to a child that lives on."""
+        self.say("bye")
+        sys.stderr.write("odd: my child will go on\n")
+        sys.stderr.flush()
+        command = [sys.executable, "-S", "-c", "import time; time.sleep(3600)"]
+        subprocess.Popen(command, stdout=1, stderr=2, start_new_session=True)
+        os._exit(0)
+
+    def do_stderr_and_die(self, megabytes: str) -> Any:
+        self.do_stderr(megabytes)
+        self.do_die("6")
+
+    def do_stop_reading(self, text: str) -> Any:
+        self.stops = True
+
     def do_wrong_ids(self, text: str) -> Any:
         self.send({"id": 999, "result": {}})
         self.send({"id": "never", "result": {"stopReason": "end_turn"}})
@@ -319,8 +425,11 @@ class Agent:
             os.write(2, b"e" * 1024 * 1023 + b"\n")
         self.say("said it all")
 
-    def do_line(self, megabytes: str) -> Any:
-        self.say("x" * (int(megabytes) * 1024 * 1024))
+    def do_line(self, text: str) -> Any:
+        """Says so many mebibytes in one piece, once or several times."""
+        megabytes, _, times = text.partition(" ")
+        for _ in range(int(times or "1")):
+            self.say("x" * (int(megabytes) * 1024 * 1024))
         self.say("done")
 
     def do_foreign(self, text: str) -> Any:
@@ -328,17 +437,56 @@ class Agent:
         self.say("mine")
 
     def do_mode(self, mode: str) -> Any:
+        self.mode = mode
         self.update("current_mode_update", currentModeId=mode)
 
-    def do_unasked(self, path: str) -> Any:
-        """Does what it should have asked about."""
+    def do_chosen(self, text: str) -> Any:
+        """Says what is in force."""
+        self.say(json.dumps({"mode": self.mode, **self.options}))
+
+    def do_runs_then_asks(self, path: str) -> Any:
+        """Says that a call runs, and asks only then."""
         raw = {"file_path": path, "content": "x"}
-        self.update("tool_call", toolCallId="u1", title="Write", kind="edit", status="in_progress", rawInput=raw)
-        self.update("tool_call_update", toolCallId="u1", status="completed")
+        self.update("tool_call", toolCallId="w1", title="Write", kind="edit", status="in_progress", rawInput=raw)
+        self.ask(path)
+        self.update("tool_call_update", toolCallId="w1", status="completed")
+
+    def do_read(self, path: str) -> Any:
+        self.say(json.dumps(self.call("fs/read_text_file", {"sessionId": self.session, "path": path})))
+
+    def do_unasked(self, text: str) -> Any:
+        """Does what it should have asked about."""
+        path, _, call = text.partition(" ")
+        call, raw = call or "u1", {"file_path": path, "content": "x"}
+        self.update("tool_call", toolCallId=call, title="Write", kind="edit", status="in_progress", rawInput=raw)
+        self.update("tool_call_update", toolCallId=call, status="completed")
 
     def do_terminal(self, command: str) -> Any:
         made = self.call("terminal/create", {"sessionId": self.session, "command": command})
         self.say("ANSWER " + json.dumps(made))
+
+    def do_shell(self, text: str) -> Any:
+        """Runs a command in a terminal of the client, and shows that terminal in a call: `early` from the start on,
+        `late` when the command has ended, `end` with the end of the call alone, when the terminal is long released;
+        `leave` ends the turn while it runs; `silent` shows it early and never says that the call runs or ends."""
+        when, _, command = text.partition(" ")
+        limit = {} if when != "limit" else {"outputByteLimit": 1000}
+        made = self.call("terminal/create", {"sessionId": self.session, "command": command, **limit})
+        one = {"sessionId": self.session, "terminalId": made["terminalId"]}
+        shown = {"content": [{"type": "terminal", "terminalId": made["terminalId"]}]}
+        status = {} if when == "silent" else {"status": "in_progress"}
+        early = shown if when not in ("late", "end") else {}
+        raw = {"command": command}
+        self.update("tool_call", toolCallId="s1", title=command, kind="execute", rawInput=raw, **status, **early)
+        if when == "leave":
+            return
+        self.call("terminal/wait_for_exit", one)
+        if when == "late":
+            self.update("tool_call_update", toolCallId="s1", **shown)
+        self.call("terminal/release", one)
+        if when != "silent":
+            last = shown if when == "end" else {}
+            self.update("tool_call_update", toolCallId="s1", status="completed", **last)
 
     def do_children(self, text: str) -> Any:
         """Leaves children behind, also one that left its group."""
@@ -347,7 +495,24 @@ class Agent:
         self.say("done")
 
 
-MODES = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "yolo", "name": "Yolo"}]}
+NONSENSE = [
+    b"\0" * 100,
+    b"\xff\xfe\xfd",
+    b"[" * 100_000,
+    b'{"a":' * 50_000,
+    b'{"jsonrpc":"2.0","method":42}',
+    b'{"jsonrpc":"2.0","method":"session/update"}',
+    b'{"jsonrpc":"2.0","method":"session/update","params":[1,2]}',
+    b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":7,"update":"x"}}',
+    b'{"jsonrpc":"2.0","id":{},"method":"fs/read_text_file","params":null}',
+    b'{"jsonrpc":"2.0","id":1e999,"result":{}}',
+    b'{"jsonrpc":"1.0","id":-5,"error":"no"}',
+    b'[{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","id":77,"result":0}]',
+    b'"a string"',
+    b"nan",
+    b'{"jsonrpc":"2.0","id":"\\ud800","method":"terminal/create","params":{}}',
+]
+MODES = ("ask", "plan", "yolo")
 
 if __name__ == "__main__":
     Agent(set(sys.argv[1:])).serve()

@@ -16,7 +16,7 @@ LAYERS = [
     {"log", "dialects", "adapters"},
     {"hub"},
     {"server"},
-    {"agents", "web", "config", "terminal"},
+    {"agents", "web", "config", "terminal", "remote"},
     {"app"},
     {"cli"},
 ]
@@ -27,6 +27,7 @@ ONLY = {
     "acp": {"acp"},
     "terminal": {"model", "dialects", "terminal"},
     "config": {"model", "config"},
+    "remote": {"acp", "model", "remote"},
 }
 # pure parts: no I/O, no loop, no clock
 PURE = {"model", "dialects"}

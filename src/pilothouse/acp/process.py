@@ -14,13 +14,13 @@ import os
 import secrets
 import shutil
 import signal
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import cast
 
 from .errors import ConnectionClosed, SpawnError
+from .family import Family, descendants, look, started_at
 from .transport import PipeLink
 
 __all__ = ["CommandNotFound", "StderrTail", "default_environment", "kill", "spawn", "spawn_stdio_transport", "stop"]
@@ -124,6 +124,7 @@ async def spawn(
     except (OSError, ValueError) as exc:
         raise SpawnError(f"cannot start {command!r}: {exc}") from exc
     process = ChildProcess(transport, protocol, loop, mark)
+    process.started = started_at(process.pid) or 0
     if link is not None:
         assert process.stdin is not None
         pipe = cast(asyncio.ReadTransport, transport.get_pipe_transport(1))
@@ -145,6 +146,7 @@ class ChildProcess(aio_subprocess.Process):
         super().__init__(transport, protocol, loop)
         self.give_up = transport.close
         self.mark = mark
+        self.started = 0
 
 
 class _PipeFeed(asyncio.Protocol):
@@ -219,7 +221,8 @@ async def describe_end(process: aio_subprocess.Process, tail: StderrTail | None)
 
 async def stop(process: aio_subprocess.Process, *, timeout: float = SHUTDOWN_TIMEOUT) -> int:
     """End a child and its whole tree: close its stdin, terminate, kill. Returns its exit code; always ends."""
-    family = _family(process)
+    family = _below(process, {})  # they are known by their parent only for as long as that lives
+    looked = False
     try:
         if process.stdin is not None:
             # closing flushes; a child that does not read would hold that up, so it is not waited for
@@ -229,13 +232,15 @@ async def stop(process: aio_subprocess.Process, *, timeout: float = SHUTDOWN_TIM
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(process.wait(), timeout)
             grace = min(timeout, LEFT_BEHIND)
-        family |= _family(process)
+        family |= await asyncio.to_thread(_look, process, family)
+        looked = True
         if process.returncode is None or _is_alive(process, family):
             _signal_tree(process, family, terminate=True)
             await _wait_gone(process, family, grace)
     finally:
         # also when this is cancelled: whatever happens here, nothing of the child stays
-        _signal_tree(process, family | _family(process), terminate=False)
+        family |= _below(process, family) if looked else _look(process, family)
+        _signal_tree(process, family, terminate=False)
     if process.stdin is not None and process.stdin.transport.get_write_buffer_size():
         process.stdin.transport.abort()
     code = await process.wait()
@@ -245,11 +250,11 @@ async def stop(process: aio_subprocess.Process, *, timeout: float = SHUTDOWN_TIM
 
 
 def kill(process: aio_subprocess.Process) -> None:
-    """End a child and its tree at once, without waiting."""
-    _signal_tree(process, _family(process), terminate=False)
+    """End a child and its tree at once, without waiting. What left the tree before that is ended by `stop`."""
+    _signal_tree(process, _below(process, {}), terminate=False)
 
 
-async def _wait_gone(process: aio_subprocess.Process, family: set[int], timeout: float) -> None:
+async def _wait_gone(process: aio_subprocess.Process, family: Family, timeout: float) -> None:
     deadline = asyncio.get_running_loop().time() + timeout
     while asyncio.get_running_loop().time() < deadline:
         if process.returncode is not None and not _is_alive(process, family):
@@ -257,7 +262,7 @@ async def _wait_gone(process: aio_subprocess.Process, family: set[int], timeout:
         await asyncio.sleep(0.01)
 
 
-def _signal_tree(process: aio_subprocess.Process, family: set[int], *, terminate: bool) -> None:
+def _signal_tree(process: aio_subprocess.Process, family: Family, *, terminate: bool) -> None:
     if not POSIX:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
@@ -267,50 +272,37 @@ def _signal_tree(process: aio_subprocess.Process, family: set[int], *, terminate
     # The group id is the child's pid (start_new_session) and stays taken while any member lives.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
-    for pid in family:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, number)
+    for pid, started in family.items():
+        if started_at(pid) == started:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
 
 
-def _is_alive(process: aio_subprocess.Process, family: set[int]) -> bool:
+def _is_alive(process: aio_subprocess.Process, family: Family) -> bool:
     if not POSIX:
         return process.returncode is None
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, 0)
         return True
-    for pid in family:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, 0)
-            return True
-    return False
+    return any(started_at(pid) == started for pid, started in family.items())
 
 
-def _family(process: aio_subprocess.Process) -> set[int]:
-    """Descendants that are known by their parents or by the mark in their environment, outside the group too.
+def _below(process: aio_subprocess.Process, family: Family) -> Family:
+    """Those below the child and below its known family, by what their parents say."""
+    return descendants(_living(process, family))
 
-    Linux only; elsewhere the process group is what we know.
-    """
-    if sys.platform != "linux":
-        return set()
-    mark = f"{MARK}={process.mark}".encode() if isinstance(process, ChildProcess) else b""
-    parents: dict[int, list[int]] = {}
-    found: set[int] = set()
-    for entry in os.scandir("/proc"):
-        if not entry.name.isdigit():
-            continue
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            stat = Path(entry.path, "stat").read_bytes()
-            parents.setdefault(int(stat[stat.rindex(b")") + 2 :].split()[1]), []).append(int(entry.name))
-            if mark and mark in Path(entry.path, "environ").read_bytes().split(b"\0"):
-                found.add(int(entry.name))
-    queue = [process.pid, *found] if process.returncode is None else list(found)
-    while queue:
-        for child in parents.get(queue.pop(), ()):
-            if child not in found:
-                found.add(child)
-                queue.append(child)
-    found.discard(process.pid)  # its own id may be somebody else's once it has been reaped
-    return found
+
+def _look(process: aio_subprocess.Process, family: Family) -> Family:
+    """The same, and those who left the tree, found by their mark; it goes through all processes."""
+    if not isinstance(process, ChildProcess):
+        return look(_living(process, family))
+    return look(_living(process, family), mark=f"{MARK}={process.mark}".encode(), since=process.started)
+
+
+def _living(process: aio_subprocess.Process, family: Family) -> set[int]:
+    known = {pid for pid, started in family.items() if started_at(pid) == started}
+    # its own id may be somebody else's once it has been reaped
+    return known | {process.pid} if process.returncode is None else known
 
 
 @asynccontextmanager

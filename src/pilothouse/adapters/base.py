@@ -30,11 +30,13 @@ class AdapterError(Exception):
 
 
 class Launch(Struct, frozen=True, kw_only=True):
-    """How a program that speaks ACP for the agent is started. `cwd` is where its sessions work by default."""
+    """How a program that speaks ACP for the agent is started. `cwd` is where its sessions work by default, `login`
+    what a user does who is not logged in to it."""
 
     command: tuple[str, ...]
     env: Mapping[str, str] = {}
     cwd: str | None = None
+    login: str | None = None
 
 
 class AgentSession(ABC):

@@ -7,11 +7,13 @@ configuration stands before one of these.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
 
 from .programs import AgentProgram, Way
 
-__all__ = ["DEMO", "KNOWN"]
+__all__ = ["DEMO", "KNOWN", "without_flaws"]
 
 DEMO = "demo"
 
@@ -80,3 +82,17 @@ def _known() -> Iterator[AgentProgram]:
 
 
 KNOWN: Mapping[str, AgentProgram] = {program.name: program for program in _known()}
+
+# Gemini CLI reads a file before it writes it, and takes no error for "it is not there yet": its ACP library rejects
+# with a plain object where the CLI looks for an Error. Reading for itself, it can make new files.
+FLAWED: Mapping[str, tuple[tuple[str, str], ...]] = {"gemini": (("fs", "readTextFile"),)}
+"""What a program cannot be offered, because it would fail with it."""
+
+
+def without_flaws(capabilities: Mapping[str, Any], command: Sequence[str]) -> dict[str, Any]:
+    """A client's capabilities, as this command can be told of them."""
+    told = dict(capabilities)
+    for program in {PurePath(word).name for word in command} & FLAWED.keys():
+        for group, name in FLAWED[program]:
+            told[group] = {**told.get(group, {}), name: False}
+    return told

@@ -59,4 +59,4 @@ class AgentProgram(Struct, frozen=True, kw_only=True):
             return None
         # Windows starts no `npx.cmd` by the name `npx`
         program = way.command[0] if os.name == "posix" else which(way.command[0]) or way.command[0]
-        return Launch(command=(program, *way.command[1:]), env=self.env, cwd=self.cwd)
+        return Launch(command=(program, *way.command[1:]), env=self.env, cwd=self.cwd, login=self.login)

@@ -23,11 +23,16 @@ from ..acp.process import StderrTail, describe_end, kill, spawn, stop
 from ..acp.transport import PipeLink
 from ..acp.watching import Diagnostic
 
-__all__ = ["AgentSilent", "Owner", "RunningAgent", "start_agent"]
+__all__ = ["AgentSilent", "AgentUnfit", "Owner", "RunningAgent", "start_agent"]
 
 PROTOCOL_VERSION = 1
+AUTH_REQUIRED = -32000
 INITIALIZE_TIMEOUT = 60.0
 """Seconds for the answer to `initialize`: some agents load for ten."""
+
+LAST_WORDS = 0.2
+"""Seconds for what an agent had still written to stderr when it ended; it is there at once, unless somebody else holds
+the pipe."""
 
 _decode = msgspec.json.Decoder().decode
 
@@ -38,6 +43,10 @@ class AgentSilent(TimeoutError):
     def __init__(self, message: str, stderr_tail: str) -> None:
         super().__init__(message)
         self.stderr_tail = stderr_tail
+
+
+class AgentUnfit(AgentSilent):
+    """What an agent answered to `initialize` is an error, or no answer at all: it is no agent, or broken."""
 
 
 class Owner(Protocol):
@@ -160,9 +169,20 @@ class RunningAgent:
 
     def silent(self, method: str, seconds: float) -> AgentSilent:
         """The error of a call that was not answered in time."""
-        text = self._tail.text
-        words = f"; it said: {text.strip()[-500:]}" if text.strip() else ""
-        return AgentSilent(f"{self._name!r} did not answer `{method}` within {seconds:g} s{words}", text)
+        return AgentSilent(
+            f"{self._name!r} did not answer `{method}` within {seconds:g} s{self._words}", self._tail.text
+        )
+
+    def unfit(self, what: str) -> AgentUnfit:
+        """The error of an `initialize` that was answered so that nothing can follow."""
+        return AgentUnfit(
+            f"{self._name!r} answered `initialize` with {what}; see that it speaks ACP{self._words}", self._tail.text
+        )
+
+    @property
+    def _words(self) -> str:
+        text = self._tail.text.strip()
+        return f"; it said: {text[-500:]}" if text else ""
 
     async def stop(self, *, timeout: float = 2.0) -> None:
         """End the agent and its whole process tree; always ends, and goes on when its caller is cancelled."""
@@ -173,6 +193,7 @@ class RunningAgent:
     async def _stop(self, timeout: float) -> None:
         await self._connection.close()
         await stop(self._process, timeout=timeout)
+        await asyncio.wait((self._tail.task,), timeout=LAST_WORDS)
         self._tail.task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._tail.task
@@ -191,7 +212,7 @@ async def start_agent(
     client_capabilities: Mapping[str, Any] | None = None,
     timeout: float = INITIALIZE_TIMEOUT,
 ) -> RunningAgent:
-    """Start a program and shake hands. Raises SpawnError, ConnectionClosed, RequestError, AgentSilent.
+    """Start a program and shake hands. Raises SpawnError, ConnectionClosed, RequestError, AgentSilent, AgentUnfit.
 
     A program that does not answer is not left behind.
     """
@@ -212,15 +233,21 @@ async def start_agent(
     }
     try:
         async with asyncio.timeout(timeout):
-            answer = _decode(await agent.request("initialize", params))
+            raw = await agent.request("initialize", params)
+        answer = _decode(raw)
+    except RequestError as exc:
+        await agent.stop(timeout=0.5)  # before it is told, so that its last words are in that
+        raise exc if exc.code == AUTH_REQUIRED else agent.unfit(f"the error {exc.message!r}") from None
     except TimeoutError:
-        error = agent.silent("initialize", timeout)
         await agent.stop(timeout=0.5)
-        raise error from None
+        raise agent.silent("initialize", timeout) from None
     except BaseException:
         await agent.stop(timeout=0.5)
         raise
-    agent.initialized = answer if isinstance(answer, dict) else {}
+    if not isinstance(answer, dict):
+        await agent.stop(timeout=0.5)
+        raise agent.unfit(raw[:100].decode(errors="replace"))
+    agent.initialized = answer
     return agent
 
 

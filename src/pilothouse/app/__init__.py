@@ -21,8 +21,9 @@ from ..hub.hub import Hub
 from ..hub.link import AgentSpec
 from .archive import Archive, lock_holder
 from .hosting import HubHost
+from .recording import recording_of
 
-__all__ = ["Archive", "HubHost", "agent_specs", "lock_holder", "open_archive", "open_hub", "registry"]
+__all__ = ["Archive", "HubHost", "agent_specs", "lock_holder", "open_archive", "open_hub", "recording_of", "registry"]
 
 
 def registry(config: Config, host: SessionHost | None = None) -> Registry:
@@ -59,13 +60,12 @@ def agent_specs(config: Config, names: Iterable[str] | None = None) -> dict[str,
         launch = agents.launch(name)
         if launch is not None:
             title = agents.get(name).title
-            specs[name] = AgentSpec(name=name, command=launch.command, env=launch.env, title=title)
+            specs[name] = AgentSpec(name=name, command=launch.command, env=launch.env, title=title, login=launch.login)
     return specs
 
 
 def open_hub(config: Config, names: Iterable[str] | None = None, **options: Any) -> Hub:
     """A hub on this home, to be opened by `async with`. Only one may be open at a time."""
-    config.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     return Hub(home=config.home, agents=agent_specs(config, names), **options)
 
 

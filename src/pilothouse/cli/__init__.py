@@ -9,11 +9,17 @@ import click
 
 from .. import __version__
 from .agents import agents
+from .approvals import approvals, approve, deny
+from .attach import attach
+from .configuration import config
 from .demo import demo, demo_agent
+from .devices import devices, pair, revoke
 from .doctor import doctor
 from .policy import policy
+from .prompts import cancel, send
 from .run import run
-from .sessions import approvals, export, ls, replay, show
+from .serve import serve, serve_and_open
+from .sessions import export, ls, replay, show
 
 __all__ = ["main"]
 
@@ -22,9 +28,11 @@ class Sections(click.Group):
     """A group whose help lists commands by what they are for, in the order a newcomer needs them."""
 
     sections = (
-        ("Run", ("run", "demo")),
-        ("Look", ("ls", "show", "replay", "export", "approvals")),
-        ("Set up", ("agents", "policy", "doctor")),
+        ("Run", ("run", "attach", "send", "cancel", "demo")),
+        ("Decide", ("approvals", "approve", "deny")),
+        ("Look", ("ls", "show", "replay", "export")),
+        ("Serve", ("serve", "pair", "devices", "revoke")),
+        ("Set up", ("agents", "policy", "config", "doctor")),
         ("For other programs", ("demo-agent",)),
     )
 
@@ -39,11 +47,25 @@ class Sections(click.Group):
                 formatter.write_dl(rows)
 
 
-@click.group(cls=Sections, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=Sections,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="pilothouse")
-def main() -> None:
-    """Every coding agent, on every screen."""
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Every coding agent, on every screen.
+
+    Without a command it starts the hub, as `serve` does, and opens it in the browser.
+    """
+    if ctx.invoked_subcommand is None:
+        serve_and_open()
 
 
-for _command in (run, demo, ls, show, replay, export, approvals, agents, policy, doctor, demo_agent):
+_COMMANDS = (
+    *(run, attach, send, cancel, demo, approvals, approve, deny, ls, show, replay, export),
+    *(serve, pair, devices, revoke, agents, policy, config, doctor, demo_agent),
+)
+for _command in _COMMANDS:
     main.add_command(_command)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from .exits import Exit, Failure, reported
 from .output import complete, console, print_json
-
-if TYPE_CHECKING:
-    from ..adapters.registry import Registered
 
 __all__ = ["agents", "describe_agents"]
 
@@ -35,37 +32,10 @@ def agents(ctx: click.Context, as_json: bool, versions: bool) -> None:
 def describe_agents(*, versions: bool = False) -> list[dict[str, Any]]:
     """Every agent as JSON has it, those that can be used first."""
     from ..app import registry
+    from ..app.agents import describe_agents as describe
     from ..config import load_config
 
-    found = complete(_described(registry(load_config()).all(), versions))
-    order = {"installed": 0, "on demand": 1, "missing": 3}
-    return sorted(found, key=lambda agent: order.get(agent["state"], 2))
-
-
-async def _described(entries: list[Registered], versions: bool) -> list[dict[str, Any]]:
-    import asyncio
-
-    return list(await asyncio.gather(*(_one(entry, versions) for entry in entries)))
-
-
-async def _one(entry: Registered, versions: bool) -> dict[str, Any]:
-    """A package's adapter may fail at any question; then that is what is told of it."""
-    about: dict[str, Any] = {"name": entry.name, "origin": entry.origin}
-    if entry.adapter is None:
-        return {**about, "title": entry.name, "state": "broken", "problem": entry.problem}
-    adapter = entry.adapter
-    try:
-        installed = await adapter.is_installed()
-        state = getattr(adapter, "availability", "installed" if installed else "missing")
-        launch = adapter.launch
-        about |= {"title": adapter.title, "state": state, "command": list(launch.command) if launch else None}
-        if not installed or state == "on demand":
-            about["install"] = adapter.install_hint
-        if versions and installed:
-            about["version"] = await adapter.get_version()
-    except Exception as exc:
-        return {**about, "title": entry.name, "state": "broken", "problem": f"{type(exc).__name__}: {exc}"}
-    return about
+    return complete(describe(registry(load_config()), versions=versions))
 
 
 STATES = {

@@ -1,56 +1,42 @@
-"""A conversation with an agent in this process's own hub: prompts, what comes of them, and what is decided here.
+"""A session in the terminal: prompts, what comes of them, and what is decided here.
 
 Events are drawn from the log's follower, so the screen never shows what is not stored. While a person is asked,
-drawing waits; the follower is a cursor, and nothing is lost or piled up by that.
+drawing waits; the follower is a cursor, and nothing is lost or piled up by that. A second follower looks meanwhile
+whether somebody else decides.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import difflib
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Coroutine, Sequence
-from pathlib import Path
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 from typing import Any, cast
 
-import click
 from msgspec import Struct
 
-from ..acp.errors import RequestError
-from ..adapters.known import DEMO
-from ..adapters.registry import Registry
-from ..app import open_archive, open_hub, registry
-from ..config import Config, load_config
-from ..hub.errors import AgentFailed, DecidedOtherwise, UnknownApproval
-from ..hub.hub import Hub
-from ..hub.session import HubSession
-from ..hub.turns import Prompt, TurnResult
-from ..log.entries import Entry
-from ..log.records import SessionRecord
 from ..model.events import (
     ApprovalRequestedEvent,
     ApprovalResolvedEvent,
     CustomEvent,
     Event,
+    SessionErrorEvent,
     UserQuestionEvent,
     decode_event,
 )
 from ..model.policy import decide
-from ..model.session import dump, load
+from ..model.session import Session
 from ..terminal.asking import Verdict, ask_approval, ask_question
 from ..terminal.keyboard import Keyboard
 from ..terminal.screen import Screen
-from .exits import Exit, Failure
-from .output import console, short_path
+from .exits import Exit
+from .output import console, short_path, title_of_prompt
+from .sides import Remember, Sent, Side, Stored, TurnEnd, end_of
 
-__all__ = ["Options", "start"]
+__all__ = ["Conversation", "Manners"]
 
-PACE = "0.02"
-"""Seconds between two pieces of the scripted agent's text, for people to read along."""
-AUTH_REQUIRED = -32000
 READS = {"autoApprove": {"reads": True, "searches": True}}
 NOBODY = "There is no terminal to ask on, and no option or rule allows it."
 STOPS = {
@@ -60,274 +46,283 @@ STOPS = {
     "max_tokens": Exit.LIMIT,
     "max_turn_requests": Exit.LIMIT,
 }
+Ask = ApprovalRequestedEvent | UserQuestionEvent
 
 
-class Options(Struct, frozen=True, kw_only=True):
-    """What was asked for."""
+class Manners(Struct, frozen=True, kw_only=True):
+    """How a conversation is held.
 
-    prompt: str
-    agent: str | None = None
-    cwd: Path | None = None
-    session: str | None = None
+    `parks`: what nobody here can answer is left to others, not denied, if the hub is elsewhere. `echo`: prompts are
+    shown. `hint` says what Ctrl-C does.
+    """
+
+    as_json: bool = False
     approve_all: bool = False
     approve_reads: bool = False
-    as_json: bool = False
-
-
-def start(options: Options) -> int:
-    """Run it; the answer is an exit code. Raises what `exits.reported` explains."""
-    return asyncio.run(_start(load_config(), options))
-
-
-async def _start(config: Config, options: Options) -> int:
-    record = await _stored(config, options.session) if options.session is not None else None
-    agents = registry(config)
-    name = _agent_name(config, agents, options, record)
-    launch = _usable(agents, name)
-    screen = None if options.as_json else Screen(console())
-    keyboard = Keyboard() if screen is not None and sys.stdin.isatty() and not screen.plain else None
-    if name == DEMO and keyboard is not None:
-        os.environ.setdefault("PILOTHOUSE_DEMO_PACE", PACE)
-    conversation = Conversation(options, screen, keyboard)
-    conversation.watch_signals()
-    try:
-        async with open_hub(config, [name]) as hub:
-            for notice in hub.notices:
-                if notice not in hub.log.notices:  # those are what this machine cannot do; `doctor` tells them
-                    click.echo(notice, err=True)
-            if record is not None:
-                session = await hub.session(record.id)
-            else:
-                cwd = options.cwd or (Path(launch.cwd) if launch.cwd else Path.cwd())
-                session = await hub.start_session(name, cwd, title=_title(options.prompt), policy=config.policy)
-            try:
-                return await conversation.hold(hub, session)
-            except AgentFailed as exc:
-                if record is None:  # nothing ever happened in it
-                    await hub.delete_session(session.id)
-                raise Failure(_why(exc, agents, name), Exit.NO_AGENT) from exc
-    except asyncio.CancelledError:
-        if conversation.left is None:
-            raise
-        return conversation.left
-    finally:
-        conversation.close()
-
-
-def _title(prompt: str) -> str | None:
-    """What a session is called until its agent finds something better."""
-    words = " ".join(prompt.split())
-    return (words if len(words) <= 80 else words[:79] + "…") or None
-
-
-async def _stored(config: Config, beginning: str) -> SessionRecord:
-    async with open_archive(config) as archive:
-        return await archive.match(beginning)
-
-
-def _agent_name(config: Config, agents: Registry, options: Options, record: SessionRecord | None) -> str:
-    """Raises Failure."""
-    if record is not None:
-        if options.agent not in (None, record.agent):
-            raise Failure(f"session {record.id} is one of {record.agent}, not of {options.agent}", Exit.USAGE)
-        return record.agent
-    name = options.agent or config.settings.default_agent
-    if name is None and len(config.agents) == 1:
-        name = next(iter(config.agents))
-    if name is None:
-        ready = ", ".join(name for name in agents.names if agents.launch(name) is not None)
-        raise Failure(f"name an agent with -a; ready on this machine: {ready}", Exit.USAGE)
-    if name not in agents:
-        close = difflib.get_close_matches(name, agents.names, n=1)
-        hint = f"did you mean {close[0]!r}? " if close else ""
-        raise Failure(f"no agent {name!r} is known; {hint}`pilothouse agents` lists them", Exit.USAGE)
-    return name
-
-
-def _usable(agents: Registry, name: str) -> Any:
-    """How the agent is started. Raises AdapterError, Failure."""
-    adapter, launch = agents.get(name), agents.launch(name)
-    if launch is None:
-        hint = f" To install it: {adapter.install_hint}" if adapter.install_hint else ""
-        raise Failure(f"{adapter.title} is not installed.{hint}", Exit.NO_AGENT)
-    return launch
-
-
-def _why(exc: AgentFailed, agents: Registry, name: str) -> str:
-    cause = exc.__cause__
-    login = getattr(getattr(agents.get(name), "program", None), "login", None)
-    if isinstance(cause, RequestError) and cause.code == AUTH_REQUIRED and login:
-        return f"{exc}. To log in: {login}"
-    return str(exc)
+    parks: bool = False
+    echo: bool = False
+    hint: str = "Ctrl-C stops"
 
 
 class Conversation:
-    """Turns of one session, drawn and decided here."""
+    """One session, drawn and decided here. Make it in the task that holds it, and `close` it."""
 
     left: int | None = None
     """The exit code, once the user has decided to leave at once."""
 
-    def __init__(self, options: Options, screen: Screen | None, keyboard: Keyboard | None) -> None:
-        self._options = options
-        self._screen = screen
-        self._keyboard = keyboard
+    def __init__(self, manners: Manners) -> None:
+        self._manners = manners
+        self.screen = None if manners.as_json else Screen(console(), echo=manners.echo, hint=manners.hint)
+        can_ask = self.screen is not None and sys.stdin.isatty() and not self.screen.plain
+        self.keyboard = Keyboard() if can_ask else None
         self._task = cast("asyncio.Task[Any]", asyncio.current_task())
-        self._hub: Hub
-        self._session: HubSession
-        self._batches: AsyncIterator[Sequence[Entry]]
-        self._reading: asyncio.Future[Sequence[Entry]] | None = None
-        self._seq = 0
-        self._prompt: Prompt | None = None
-        self._question: asyncio.Task[Any] | None = None
-        self._cancelling: asyncio.Task[bool] | None = None
+        self._side: Side
+        self._batches: AsyncGenerator[Sequence[Stored], None] | None = None
+        self._reading: asyncio.Future[Sequence[Stored]] | None = None
+        self.seq = 0
+        self._live_from = 0
+        self._asks: dict[str, Ask] = {}
+        self._turn: Sent | None = None
+        self._is_sending = False
+        self._is_running = False
+        self._end: TurnEnd | None = None
+        self._error: str | None = None
+        self._asking: asyncio.Task[Any] | None = None
+        self._aside: set[asyncio.Task[None]] = set()
         self._interrupts = 0
         self._denied = False
+        self._busy_with: str | None = None
 
     # -- from start to end --
 
-    async def hold(self, hub: Hub, session: HubSession) -> int:
-        """Start the agent, then run the prompt, or talk until the user leaves. Raises AgentFailed."""
-        self._hub, self._session, self._seq = hub, session, session.state.seq
-        self._batches = aiter(session.follow(self._seq))
-        if self._screen is not None:
-            self._screen.session = load(dump(session.state))
-            if self._keyboard is not None:
-                self._screen.note(f"{session.agent_name} · {short_path(session.cwd)} · {session.id}")
-                self._keyboard.quiet()
-            self._screen.begin(f"starting {session.agent_name}")
-        await session.start()
-        try:
-            if self._options.prompt or self._keyboard is None:
-                return await self._turn(self._options.prompt)
-            return await self._talk(self._keyboard)
-        finally:
-            if self._reading is not None:
-                self._reading.cancel()
+    def join(self, side: Side, state: Session, live_from: int = 0) -> None:
+        """Take up a session as it was at the seq of `state`. What was asked before `live_from` may be settled yet."""
+        self._side, self._live_from = side, live_from
+        self.begin_at(state)
+        self._batches = side.follow(self.seq)
+
+    def begin_at(self, state: Session) -> None:
+        """What is drawn comes after this state."""
+        self.seq = state.seq
+        if self.screen is not None:
+            self.screen.session = state
+
+    def introduce(self) -> None:
+        if self.screen is not None and self.keyboard is not None:
+            side = self._side
+            self.screen.note(f"{side.agent_name} · {short_path(side.cwd)} · {side.id}")
+            self.keyboard.quiet()
+
+    async def run(self, prompt: str) -> int:
+        """Start the agent, then run the prompt, or talk until the user leaves. Raises AgentFailed, RemoteError."""
+        self.introduce()
+        if self.screen is not None:
+            self.screen.begin(f"starting {self._side.agent_name}")
+        await self._side.start()
+        if prompt or self.keyboard is None:
+            return await self._say(prompt)
+        return await self._talk(self.keyboard)
 
     async def _talk(self, keyboard: Keyboard) -> int:
-        assert self._screen is not None
+        assert self.screen is not None
         code = int(Exit.OK)
-        self._screen.rest()
-        self._screen.say("Enter sends, Ctrl-C stops a turn, Ctrl-D leaves.")
+        self.screen.rest()
+        self.screen.say("Enter sends, Ctrl-C stops a turn, Ctrl-D leaves.")
         while True:
-            self._screen.say("")
-            self._screen.ask("›")
+            self.screen.say("")
+            self.screen.ask("›")
             line = await keyboard.line()
             if line is None or line.strip().lower() in ("quit", "exit", "/quit", "/exit"):
-                self._screen.say("" if line is None else f"`pilothouse run -s {self._session.id}` goes on with it.")
+                self.screen.say("" if line is None else f"`pilothouse run -s {self._side.id}` goes on with it.")
                 return code
             self._interrupts = 0
             if line.strip():
-                if not self._session.state.turns and not self._session.state.title:
-                    self._session.rename(_title(line))
-                code = await self._turn(line.strip())
+                if not self.screen.session.turns and not self.screen.session.title:
+                    await self._side.rename(title_of_prompt(line))
+                code = await self._say(line.strip())
 
-    def close(self) -> None:
-        """Leave the terminal as it was, if it is still there."""
+    async def watch(self) -> None:
+        """Draw what comes until the user leaves. Raises ConnectionLost when the hub is gone."""
+        while True:
+            await self._step()
+
+    def rest(self) -> None:
+        """Nothing is awaited any more; the terminal is as it was, if it is still there."""
         with contextlib.suppress(OSError):
-            if self._screen is not None:
-                self._screen.rest()
-        if self._keyboard is not None:
-            self._keyboard.close()
+            if self.screen is not None:
+                self.screen.rest()
+        if self.keyboard is not None:
+            self.keyboard.close()
+
+    async def close(self) -> None:
+        """End what is under way here, and leave the terminal as it was."""
+        for task in (self._reading, *self._aside):
+            if task is not None:
+                await _ended(task)
+        if self._batches is not None:
+            await self._batches.aclose()
+        self.rest()
 
     # -- a turn --
 
-    async def _turn(self, text: str) -> int:
-        if self._screen is not None:
-            self._screen.begin()
-        prompt = self._prompt = await self._session.send(text)
+    async def _say(self, text: str) -> int:
+        if self.screen is not None:
+            self.screen.begin()
+        self._end, self._is_running, self._error = None, False, None
+        self._is_sending = True
         try:
-            while not (prompt.done.done() and self._seq >= prompt.done.result().seq):
-                await self._next_batch(prompt)
+            sent = self._turn = await self._side.send(text)
+            self._is_sending = False
+            if self._interrupts:  # while it was on its way
+                self._stop(sent)
+            return self._code(await self._until_end(sent))
         finally:
-            self._prompt = None
-            if self._screen is not None:
-                self._screen.rest()
-        result: TurnResult = prompt.done.result()
-        code = STOPS.get(result.stop_reason, Exit.ERROR)
-        if self._denied and not self._interrupts and result.stop_reason in ("end_turn", "cancelled"):
+            self._turn, self._is_sending = None, False
+            if self.screen is not None:
+                self.screen.rest()
+
+    async def _until_end(self, sent: Sent) -> TurnEnd:
+        while True:
+            await self._step(sent.done)
+            if self._end is not None:
+                return self._end
+
+    def _code(self, end: TurnEnd) -> int:
+        code = STOPS.get(end.stop_reason, Exit.ERROR)
+        if self._denied and not self._interrupts and end.stop_reason in ("end_turn", "cancelled"):
             code = Exit.REFUSED
+        if code is Exit.ERROR and self._error == "agent_failed":
+            code = Exit.NO_AGENT
         return int(code)
 
-    async def _next_batch(self, prompt: Prompt) -> None:
+    async def _step(self, done: asyncio.Future[Any] | None = None) -> None:
+        """Read and draw the next batch, and see to what it asks. `done` raises when the log of our own hub fails."""
+        assert self._batches is not None
         if self._reading is None:
-            self._reading = asyncio.ensure_future(cast(Coroutine[Any, Any, Sequence[Entry]], anext(self._batches)))
-        waiting: set[asyncio.Future[Any]] = {self._reading, prompt.done}
+            self._reading = asyncio.ensure_future(anext(self._batches))
+        waiting: set[asyncio.Future[Any]] = {self._reading}
+        if done is not None and not done.done():
+            waiting.add(done)
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         if not self._reading.done():
+            assert done is not None
+            done.result()
             return
         entries, self._reading = self._reading.result(), None
-        self._seq = entries[-1].seq
-        if self._screen is None:
+        self.draw(entries)
+        if self.seq >= self._live_from:
+            self._show_busy()
+            await self._see_to_asks()
+
+    def _show_busy(self) -> None:
+        """Somebody else's turn is under way."""
+        if self.screen is None or self._turn is not None:
+            return
+        turn_id = self.screen.session.turn_id
+        if turn_id is not None and turn_id != self._busy_with:
+            self.screen.begin()
+        self._busy_with = turn_id
+
+    def draw(self, entries: Sequence[Stored]) -> None:
+        """Show stored events, or print them, and learn what they ask and settle."""
+        if self.screen is None:
             sys.stdout.buffer.write(b"".join(entry.data + b"\n" for entry in entries))
             sys.stdout.buffer.flush()
-        events = [decode_event(entry.data) for entry in entries]
-        answered = {_answered(event) for event in events}
-        for event in events:
-            if self._screen is not None:
-                self._screen.show(event)
-            if isinstance(event, ApprovalRequestedEvent) and event.request_id not in answered:
-                await self._approve(event, prompt)
-            elif isinstance(event, UserQuestionEvent) and event.question_id not in answered:
-                await self._answer(event, prompt)
-        if self._screen is not None:
-            self._screen.flush()
+        for entry in entries:
+            event = decode_event(entry.data)
+            if self.screen is not None:
+                self.screen.show(event)
+            self._learn(event)
+        self.seq = entries[-1].seq
+        if self.screen is not None:
+            self.screen.flush()
+
+    def _learn(self, event: Event) -> None:
+        if isinstance(event, ApprovalRequestedEvent):
+            self._asks[event.request_id] = event
+        elif isinstance(event, UserQuestionEvent):
+            self._asks[event.question_id] = event
+        elif isinstance(event, SessionErrorEvent):
+            self._error = event.error.code
+        elif (settled := _settled(event)) is not None:
+            self._asks.pop(settled, None)
+        if self._turn is not None and self._end is None:
+            self._is_running = self._is_running or _begins(event, self._turn.turn_id)
+            self._end = end_of(event, self._turn.turn_id)
 
     # -- decisions --
 
-    async def _approve(self, event: ApprovalRequestedEvent, prompt: Prompt) -> None:
-        by = "user"
+    async def _see_to_asks(self) -> None:
+        for ask_id, event in tuple(self._asks.items()):
+            del self._asks[ask_id]
+            if isinstance(event, ApprovalRequestedEvent):
+                await self._approve(event)
+            else:
+                await self._answer(event)
+
+    async def _approve(self, event: ApprovalRequestedEvent) -> None:
+        by: str | None = None
         verdict: Verdict | None
-        if self._options.approve_all:
+        if self._manners.approve_all:
             verdict, by = Verdict(approved=True), "--approve-all"
-        elif self._options.approve_reads and self._only_reads(event):
+        elif self._manners.approve_reads and self._only_reads(event):
             verdict, by = Verdict(approved=True), "--approve-reads"
-        elif self._screen is not None and self._keyboard is not None:
-            verdict = await self._asked(ask_approval(self._screen, self._keyboard, event), prompt)
+        elif self.screen is not None and self.keyboard is not None:
+            verdict = await self._asked(ask_approval(self.screen, self.keyboard, event), event.request_id)
+        elif self._manners.parks and self._side.is_elsewhere:
+            return
         else:
             self._denied = True
             verdict, by = Verdict(approved=False, reason=NOBODY), "pilothouse run"
-        if verdict is None or prompt.cancelled:
-            return
-        try:
-            await self._session.decide(
+        if verdict is not None and not self._interrupts:
+            await self._side.decide(
                 event.request_id,
                 approved=verdict.approved if verdict.option_id is None else None,
                 option_id=verdict.option_id,
                 reason=verdict.reason,
                 by=by,
-                remember=verdict.remember,
+                remember=cast(Remember, verdict.remember),
             )
-        except (UnknownApproval, DecidedOtherwise):
-            pass  # it was withdrawn meanwhile; the events say so
 
     def _only_reads(self, event: ApprovalRequestedEvent) -> bool:
-        return decide(READS, event.tool_name, event.tool_input, self._session.cwd).allowed
+        return decide(READS, event.tool_name, event.tool_input, self._side.cwd).allowed
 
-    async def _answer(self, event: UserQuestionEvent, prompt: Prompt) -> None:
+    async def _answer(self, event: UserQuestionEvent) -> None:
         answer: Any = None
-        if self._screen is not None and self._keyboard is not None:
-            answer = await self._asked(ask_question(self._screen, self._keyboard, event), prompt)
-        if prompt.cancelled:
+        if self.screen is not None and self.keyboard is not None:
+            found = await self._asked(_boxed(ask_question(self.screen, self.keyboard, event)), event.question_id)
+            if found is None:
+                return
+            (answer,) = found
+        elif self._manners.parks and self._side.is_elsewhere:
             return
-        try:
-            self._session.answer(event.question_id, answer)
-        except UnknownApproval:
-            pass
+        if not self._interrupts:
+            await self._side.answer(event.question_id, answer)
 
-    async def _asked(self, question: Coroutine[Any, Any, Any], prompt: Prompt) -> Any:
-        """Ask with the region out of the way; None when the turn ends or is cancelled meanwhile."""
-        assert self._screen is not None
-        self._screen.pause()
-        task = self._question = asyncio.ensure_future(question)
+    async def _asked(self, question: Coroutine[Any, Any, Any], ask_id: str) -> Any:
+        """Ask with the region out of the way; None when it is settled elsewhere, or cancelled, meanwhile."""
+        assert self.screen is not None
+        self.screen.pause()
+        asking = self._asking = asyncio.ensure_future(question)
+        settled = asyncio.ensure_future(self._settled_elsewhere(ask_id))
         try:
-            waiting: set[asyncio.Future[Any]] = {task, prompt.done}
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            return task.result() if task.done() and not task.cancelled() else None
+            await asyncio.wait({asking, settled}, return_when=asyncio.FIRST_COMPLETED)
+            if not asking.done():
+                self.screen.say("")
+            return asking.result() if asking.done() and not asking.cancelled() else None
         finally:
-            task.cancel()
-            self._question = None
-            self._screen.resume()
+            self._asking = None
+            await _ended(asking)
+            await _ended(settled)
+            self.screen.resume()
+
+    async def _settled_elsewhere(self, ask_id: str) -> None:
+        mark = ask_id.encode()
+        async with contextlib.aclosing(self._side.follow(self.seq)) as batches:
+            async for batch in batches:
+                for entry in batch:
+                    if mark in entry.data and _settled(decode_event(entry.data)) == ask_id:
+                        return
 
     # -- signals --
 
@@ -340,16 +335,21 @@ class Conversation:
             loop.add_signal_handler(number, self._leave, 128 + number)
 
     def _interrupt(self) -> None:
-        """Ctrl-C: the first one ends the turn, the second one everything."""
+        """Ctrl-C: the first one ends the turn, the second one everything. Where there is no turn of ours, it leaves."""
         self._interrupts += 1
-        if self._prompt is None or self._interrupts > 1:
+        if self._interrupts > 1 or (self._turn is None and not self._is_sending):
             self._leave(Exit.CANCELLED)
             return
-        if self._question is not None:
-            self._question.cancel()
-        self._cancelling = asyncio.ensure_future(self._session.cancel())
-        if self._screen is not None:
-            self._screen.note("Stopping. Ctrl-C again leaves.")
+        if self._asking is not None:
+            self._asking.cancel()
+        if self._turn is not None:
+            self._stop(self._turn)
+        if self.screen is not None:
+            self.screen.note("Stopping. Ctrl-C again leaves.")
+
+    def _stop(self, turn: Sent) -> None:
+        stop = self._side.cancel() if self._is_running else self._side.withdraw(turn.turn_id)
+        self._aside.add(asyncio.ensure_future(stop))
 
     def _leave(self, code: int) -> None:
         if self.left is None:  # once: whoever is impatient must not keep the hub from ending its agents
@@ -357,10 +357,30 @@ class Conversation:
             self._task.cancel()
 
 
-def _answered(event: Event) -> str | None:
+async def _ended(task: asyncio.Future[Any]) -> None:
+    """End a task. What it failed with matters to nobody any more: the session's events say what happened."""
+    task.cancel()
+    await asyncio.wait((task,))
+    if not task.cancelled():
+        task.exception()
+
+
+async def _boxed(question: Coroutine[Any, Any, Any]) -> tuple[Any]:
+    """An answer that may be None, told from no answer at all."""
+    return (await question,)
+
+
+def _settled(event: Event) -> str | None:
     """The approval or question that an event settles."""
     if isinstance(event, ApprovalResolvedEvent):
         return event.request_id
     if isinstance(event, CustomEvent) and event.event_name == "question_answered":
         return str(event.data.get("questionId"))
     return None
+
+
+def _begins(event: Event, turn_id: str) -> bool:
+    """Whether an event begins that turn."""
+    if not isinstance(event, CustomEvent) or event.event_name != "turn_started":
+        return False
+    return bool(event.data.get("turnId") == turn_id)

@@ -131,12 +131,19 @@ async def _looked_into(config: Config) -> tuple[int, list[str]]:
 
 def _hub(config: Config) -> Iterator[Finding]:
     from ..app import lock_holder
+    from ..app.running import find_hub
+    from ..log.errors import LogLocked
 
     holder = lock_holder(config.database)
     if holder is None:
         yield Finding("hub", "ok", "none is running on this home")
-    else:
-        yield Finding("hub", "ok", f"process {holder} is running on this home" if holder else "one is running")
+        return
+    who = f"process {holder} is running on this home" if holder else "one is running"
+    try:
+        hub = complete(find_hub(config))
+        yield Finding("hub", "ok", who + (f", at {hub.url}" if hub is not None and hub.url else ""))
+    except LogLocked:
+        yield Finding("hub", "problem", f"{who} and does not answer; wait for it, or stop it")
 
 
 def _agents(config: Config) -> Iterator[Finding]:

@@ -40,7 +40,10 @@ MEANINGS = {
     Exit.REFUSED: "The agent refused, or something it asked for was denied because nobody could be asked.",
     Exit.NO_AGENT: "The agent could not be started: not installed, not logged in, or it does not answer.",
     Exit.LIMIT: "The turn ended at a limit of tokens or requests.",
-    Exit.HOME: "The home directory cannot be used: another hub has it open, or its database is damaged or read-only.",
+    Exit.HOME: (
+        "The home directory cannot be used: another hub has it open, its database is damaged, read-only or full, "
+        "or no hub runs where one is needed."
+    ),
     Exit.CANCELLED: "Cancelled by Ctrl-C. (143: ended by SIGTERM, 129: its terminal was closed.)",
 }
 
@@ -79,25 +82,52 @@ def _explained(exc: Exception) -> Failure | None:
     from ..adapters.base import AdapterError
     from ..app.archive import Ambiguous
     from ..config import ConfigError
-    from ..hub.errors import AgentFailed, HubError, IllegalCommand, UnknownAgent
+    from ..hub.errors import AgentFailed, HubError, IllegalCommand, NotStored, UnknownAgent
     from ..log.errors import LogError, LogLocked, UnknownSession
+    from ..remote.errors import RemoteError
+    from ..server.tokens import TokenError
 
     if isinstance(exc, LogLocked):
         return Failure(_locked(exc), Exit.HOME)
+    if isinstance(exc, RemoteError):
+        return _remote(exc)
     if isinstance(exc, UnknownSession):
         return Failure(f"{exc}; `pilothouse ls` lists the sessions", Exit.USAGE)
     kinds: tuple[tuple[Any, Exit], ...] = (
         ((ConfigError, Ambiguous, UnknownAgent, IllegalCommand), Exit.USAGE),
         ((AgentFailed, AdapterError), Exit.NO_AGENT),
-        (LogError, Exit.HOME),
+        ((LogError, NotStored, TokenError), Exit.HOME),
         (HubError, Exit.ERROR),
     )
     return next((Failure(str(exc), code) for kind, code in kinds if isinstance(exc, kind)), None)
 
 
+REFUSALS = {
+    "agent_failed": Exit.NO_AGENT,
+    "unknown_agent": Exit.USAGE,
+    "unknown_session": Exit.USAGE,
+    "unknown_approval": Exit.USAGE,
+    "not_found": Exit.USAGE,
+    "invalid": Exit.USAGE,
+    "illegal_command": Exit.USAGE,
+    "log_error": Exit.HOME,
+    "log_full": Exit.HOME,
+    "not_stored": Exit.HOME,
+}
+"""What a hub elsewhere refuses has the same exit code as if it were here."""
+
+
+def _remote(exc: Any) -> Failure:
+    from ..remote.errors import NoHub
+
+    code = Exit.HOME if isinstance(exc, NoHub) else REFUSALS.get(getattr(exc, "code", ""), Exit.ERROR)
+    return Failure(str(exc), code)
+
+
 def _locked(exc: Any) -> str:
     holder = f"process {exc.pid}" if exc.pid else "another process"
     return (
-        f"{holder} is running Pilothouse on {exc.path.parent}, and only one can run sessions there. Wait for it or "
-        "stop it, or set PILOTHOUSE_HOME to another directory. Meanwhile ls, show, replay, export and approvals work."
+        f"{holder} is running Pilothouse on {exc.path.parent} and does not answer, and only one can run sessions "
+        "there. Wait for it or stop it, or set PILOTHOUSE_HOME to another directory. Meanwhile ls, show, replay and "
+        "export work."
     )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-__all__ = ["ago", "complete", "console", "print_json", "short_path"]
+__all__ = ["ago", "complete", "console", "print_json", "short_path", "title_of_prompt"]
 
 T = TypeVar("T")
 
@@ -49,6 +49,12 @@ def short_path(path: str) -> str:
     """A path with `~` for the home directory."""
     home = str(Path.home())
     return "~" + path[len(home) :] if path == home or path.startswith(home + "/") else path
+
+
+def title_of_prompt(prompt: str) -> str | None:
+    """What a session is called until its agent finds something better."""
+    words = " ".join("".join(letter if letter.isprintable() else " " for letter in prompt).split())
+    return (words if len(words) <= 80 else words[:79] + "…") or None
 
 
 def ago(timestamp: str, now: datetime | None = None) -> str:

@@ -1,4 +1,4 @@
-"""`pilothouse run`: its options. What it does is in conversation.py."""
+"""`pilothouse run`: its options. What it does is in running.py."""
 
 from __future__ import annotations
 
@@ -39,9 +39,11 @@ def run(
     What the agent asks for is asked here, with its risk. Without a terminal it is denied, unless an option or the
     policy allows it. Without PROMPT you talk with the agent until you leave; `-` reads the prompt from stdin.
 
-    Ctrl-C stops the turn, a second one leaves.
+    Where a hub runs on this home, the session is one of that hub and outlives this terminal. Ctrl-C stops the turn,
+    a second one leaves.
     """
-    from .conversation import Options, start
+    from .conversation import Manners
+    from .running import Options, start
 
     text = " ".join(prompt)
     if text == "-" or (not text and not sys.stdin.isatty()):
@@ -50,13 +52,5 @@ def run(
         raise click.UsageError("there is no prompt; give one, or pipe it in")
     if session is not None and cwd is not None:
         raise click.UsageError("a session has its directory already; leave --cwd out, or --session")
-    options = Options(
-        prompt=text.strip(),
-        agent=agent,
-        cwd=cwd,
-        session=session,
-        approve_all=approve_all,
-        approve_reads=approve_reads,
-        as_json=as_json,
-    )
-    sys.exit(start(options))
+    manners = Manners(as_json=as_json, approve_all=approve_all, approve_reads=approve_reads)
+    sys.exit(start(Options(prompt=text.strip(), agent=agent, cwd=cwd, session=session, manners=manners)))

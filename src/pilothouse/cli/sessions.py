@@ -14,12 +14,11 @@ from .output import ago, complete, console, print_json, short_path
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..app import Archive
     from ..config import Config
     from ..log.records import SessionRecord
     from ..model.events import Event
 
-__all__ = ["approvals", "export", "ls", "replay", "show"]
+__all__ = ["export", "ls", "replay", "show"]
 
 AT_WORK = ("starting", "running", "thinking", "waiting_for_input", "waiting_for_approval")
 WORDS = {
@@ -205,7 +204,7 @@ def _written(stored: Stored, form: str) -> bytes:
         from ..dialects.transcript import to_markdown
 
         return to_markdown(session).encode()
-    from .html import to_html
+    from ..dialects.transcript.html import to_html
 
     return to_html(session).encode()
 
@@ -216,12 +215,30 @@ def _written(stored: Stored, form: str) -> bytes:
     "--speed", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True, help="How many times as fast."
 )
 @click.option("--pause", type=click.FloatRange(0), default=2.0, show_default=True, help="Longest wait, in seconds.")
+@click.option("--serve", is_flag=True, help="Be an ACP agent on standard input and output that plays it.")
 @reported
-def replay(session: str, speed: float, pause: float) -> None:
-    """Play a session in this terminal, from what is stored or from an exported ndjson FILE."""
+def replay(session: str, speed: float, pause: float, serve: bool) -> None:
+    """Play a session in this terminal, from what is stored or from an exported ndjson FILE.
+
+    With --serve it is played to any ACP client instead, to test that against: each prompt plays the next turn as it
+    was, and permissions are asked for again. Loading the session by its ID gives all of it at once.
+    """
     path = Path(session)
-    events = _from_file(path) if path.suffix and path.is_file() else _stored(session).events
-    complete(_play(events, speed, pause))
+    title: str | None = None
+    if path.suffix and path.is_file():
+        events = _from_file(path)
+    else:
+        stored = _stored(session)
+        events, title = stored.events, stored.record.title
+    if not serve:
+        complete(_play(events, speed, pause))
+        return
+    from ..agents.replay import serve as serve_recording
+    from ..app import recording_of
+
+    if sys.stdin.isatty():
+        click.echo("This speaks JSON-RPC (ACP) on stdin and stdout; give the command to an ACP client.", err=True)
+    complete(serve_recording(recording_of(events, speed=speed, pause=pause, title=title)))
 
 
 def _from_file(path: Path) -> list[Event]:
@@ -257,43 +274,6 @@ async def _play(events: list[Event], speed: float, pause: float) -> None:
             screen.show(event)
     finally:
         screen.rest()
-
-
-# -- approvals ----------------------------------------------------------------------------------------------------
-
-
-@click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@reported
-def approvals(as_json: bool) -> None:
-    """List what waits for a decision.
-
-    Decide it where the session runs: this command only looks.
-    """
-    import msgspec
-
-    pending = complete(_pending())
-    if as_json:
-        print_json(msgspec.to_builtins(pending))
-        return
-    if not pending:
-        click.echo("Nothing waits for a decision.", err=True)
-        return
-    table = _table("approval", "session", "risk", "when", "what")
-    for approval in pending:
-        request = approval.request
-        what = _safe(str(request.get("description") or request.get("toolName") or ""))
-        table.add_row(approval.id, approval.session_id, str(request.get("riskLevel", "")), ago(approval.created), what)
-    console().print(table)
-
-
-async def _pending() -> list[Any]:
-    from ..app import open_archive
-    from ..config import load_config
-
-    archive: Archive
-    async with open_archive(load_config()) as archive:
-        return list(await archive.approvals.pending())
 
 
 def _table(*columns: str) -> Any:

@@ -29,6 +29,7 @@ from ..model.commands import (
 from ..model.records import ImageContent
 from .errors import Unsupported
 from .session import HubSession
+from .turns import Prompt
 
 __all__ = ["execute"]
 
@@ -49,7 +50,15 @@ async def execute(session: HubSession, command: ACPCommand, *, by: str = "user")
 async def _send(session: HubSession, command: SendMessageCommand, by: str) -> Effect:
     blocks = _blocks(command.message)
     blocks += [to_block(ImageContent(url=item.url, mime_type=item.mime_type)) for item in command.attachments]
-    prompt = await session.send(blocks, client_request_id=command.client_request_id)
+    return await _accepted(await session.send(blocks, client_request_id=command.client_request_id))
+
+
+async def _accepted(prompt: Prompt) -> Effect:
+    """What is answered must not be lost: wait until the log has the prompt, or says why not."""
+    if prompt.queued is None:  # one that waits is stored already, or `committed` will raise
+        await prompt.stored.wait()
+        if prompt.done.done():
+            prompt.done.result()
     return {"turnId": prompt.turn_id}
 
 
@@ -121,7 +130,7 @@ async def _resume(session: HubSession, command: ResumeCommand, by: str) -> Effec
     session.resume()
     if command.prompt is None:
         return {}
-    return {"turnId": (await session.send(command.prompt)).turn_id}
+    return await _accepted(await session.send(command.prompt))
 
 
 async def _terminate(session: HubSession, command: TerminateCommand, by: str) -> Effect:

@@ -25,7 +25,7 @@ from ..dialects.acp.content import as_blocks
 from ..log.base import EventLog
 from ..model.events import ACPEvent, Event
 from .approvals import Approvals
-from .errors import HubError, IllegalCommand, NotStored
+from .errors import Busy, HubError, IllegalCommand, NotStored
 from .link import AUTH_REQUIRED, AgentLink
 from .questions import Questions
 from .recorder import Recorder
@@ -69,13 +69,17 @@ class Conversation:
         """Whether no further turn may begin: the session is paused."""
         self.over: str | None = None
         """Why no further prompt is taken."""
+        recorder.waiting = self._waiting
+
+    def _waiting(self) -> list[str]:
+        return [prompt.turn_id for prompt in (self.turn, *self.queue) if prompt is not None]
 
     # -- prompts --
 
-    async def send(self, content: Any, client_request_id: str | None = None) -> Prompt:
+    async def send(self, content: Any, client_request_id: str | None = None, *, queue: bool = True) -> Prompt:
         """Accept a prompt; it runs when those before it are done. The same `client_request_id` is the same prompt.
 
-        Raises IllegalCommand, QueueFull, NotStored.
+        Raises IllegalCommand, QueueFull, NotStored; Busy when it would have to wait and `queue` is false.
         """
         turn_id = f"turn_{secrets.token_hex(6)}"
         if client_request_id is not None:
@@ -85,6 +89,9 @@ class Conversation:
             turn_id = known or turn_id
         if self.over is not None:
             raise IllegalCommand(self.over, sessionId=self._session_id)
+        if not queue and (self.turn is not None or self.queue or self.is_held):
+            turn = self.turn.turn_id if self.turn is not None else None
+            raise Busy("another turn runs or waits in this session", sessionId=self._session_id, turnId=turn)
         prompt = Prompt(turn_id, content, client_request_id)
         shown(content)  # raises now, not later, for what is no content
         self.queue.put(prompt)
@@ -191,6 +198,7 @@ class Conversation:
         started = recorder.translator.prompt(prompt.content, recorder.now(), turn_id=prompt.turn_id)
         recorder.record(started, also=self._claim(prompt))
         await recorder.commit()  # before anything is done that the log could not tell
+        prompt.stored.set()
         ending = await self._outcome(prompt)
         prompt.phase = "ending"
         recorder.record(ending)
@@ -267,10 +275,11 @@ class Conversation:
         return self._recorder.translator.result({**result, "stopReason": "cancelled"}, self._recorder.now())
 
     def _wire_error(self, exc: RequestError) -> dict[str, Any]:
-        data = exc.data
-        if exc.code == AUTH_REQUIRED:
-            data = {"authMethods": self._link.initialized.get("authMethods"), "data": exc.data}
-        return {"code": exc.code, "message": exc.message, "data": data}
+        if exc.code != AUTH_REQUIRED:
+            return {"code": exc.code, "message": exc.message, "data": exc.data}
+        how = self._link.auth_required
+        message = f"{exc.message}: {how['login']}" if "login" in how else exc.message
+        return {"code": exc.code, "message": message, "data": {**how, "data": exc.data}}
 
     def knows(self, end: ConnectionClosed) -> bool:
         """Whether a turn tells, or has told, of this end of the agent."""

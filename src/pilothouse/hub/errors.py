@@ -6,6 +6,7 @@
     ├── DecidedOtherwise    somebody else decided first, and not the same
     ├── IllegalCommand      the session's status does not allow it
     ├── QueueFull           too many prompts wait already
+    ├── Busy                a turn runs, and the prompt was not to wait
     ├── Unsupported         the agent cannot do it
     ├── AgentFailed         the agent could not be started, or answered with an error
     └── NotStored           the log did not take what happened, so it does not count
@@ -22,6 +23,7 @@ from ..model.errors import ACPError
 
 __all__ = [
     "AgentFailed",
+    "Busy",
     "DecidedOtherwise",
     "HubError",
     "IllegalCommand",
@@ -65,6 +67,10 @@ class IllegalCommand(HubError):
 
 class QueueFull(HubError):
     code = "queue_full"
+
+
+class Busy(HubError):
+    code = "busy"
 
 
 class Unsupported(HubError):

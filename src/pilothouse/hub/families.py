@@ -6,8 +6,8 @@ and belongs to the family if it was once seen in the program's group or below a 
 in its environment, which also finds those who left. Elsewhere the group is all we know; it is left alone once nobody of
 ours is known to be in it. On Windows only the program itself is ended, by whoever started it.
 
-Looking through all processes takes milliseconds, so unlike in `acp.process.stop`, which ends an agent, that is done in
-a thread here: terminals come and go while other sessions stream. `settle` and `signal` block.
+Looking through all processes takes milliseconds, so that is done in a thread: terminals come and go while other
+sessions stream. `settle` and `signal` block.
 """
 
 from __future__ import annotations

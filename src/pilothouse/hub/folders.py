@@ -75,10 +75,24 @@ class Folder:
 
     def look(self, name: str) -> os.stat_result:
         """What stands under a name, which is not a link. Raises Moved, OSError."""
-        found = os.stat(self._at(name), dir_fd=self._handle, follow_symlinks=False)
+        found = self.status(name)
         if stat.S_ISLNK(found.st_mode):
             raise Moved(name)
         return found
+
+    def status(self, name: str) -> os.stat_result:
+        """What stands under a name, be it a link. Raises OSError."""
+        return os.stat(self._at(name), dir_fd=self._handle, follow_symlinks=False)
+
+    def names(self) -> list[str]:
+        """All that is in this directory, in no order. Raises OSError."""
+        if self._handle is None:
+            return [place.name for place in self.path.iterdir()]
+        handle = os.open(".", os.O_RDONLY | _COMMON, dir_fd=self._handle)
+        try:
+            return os.listdir(handle)  # noqa: PTH208 - by handle
+        finally:
+            os.close(handle)
 
     def open_file(self, name: str, flags: int) -> int:
         """A descriptor of an existing file, never of what a link points to. Raises Moved, OSError."""
@@ -106,6 +120,20 @@ class Folder:
     def replace(self, source: str, target: str) -> None:
         """Rename in this directory; a link called `target` is replaced, not followed. Raises OSError."""
         os.replace(self._at(source), self._at(target), src_dir_fd=self._handle, dst_dir_fd=self._handle)
+
+    def name_new(self, source: str, target: str) -> None:
+        """Rename in this directory, to a name that nothing has. Raises FileExistsError, OSError."""
+        try:
+            os.link(self._at(source), self._at(target), src_dir_fd=self._handle, dst_dir_fd=self._handle)
+        except FileExistsError:
+            raise
+        except OSError:  # no hard links here: look first, which leaves a moment in which another could be as fast
+            with contextlib.suppress(FileNotFoundError):
+                self.status(target)
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target) from None
+            self.replace(source, target)
+        else:
+            self.remove(source)
 
     def remove(self, name: str) -> None:
         """Remove a file, if it can be."""

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 import msgspec
@@ -59,6 +60,7 @@ class Hub:
         if (home is None) == (log is None):
             raise TypeError("give either `home`, a directory for the database, or a `log`")
         self.log: EventLog = log if log is not None else SQLiteLog(Path(str(home)) / DATABASE)
+        self.home = Path(home) if home is not None else None
         self.agents = dict(agents or {})
         self.notices: list[str] = []
         self.orphans_ended = 0
@@ -102,8 +104,8 @@ class Hub:
         try:
             if not failures:
                 await self.log.settings.set(CLEAN, True)
-        except LogError:
-            logger.warning("the log could not be told of the orderly end", exc_info=True)
+        except LogError as exc:
+            logger.info("the log could not be told of the orderly end: %s", exc)
         finally:
             await self.log.close()
 
@@ -127,7 +129,8 @@ class Hub:
             known = ", ".join(sorted(self.agents)) or "none"
             raise UnknownAgent(f"no agent {agent!r} is configured; there are: {known}", agent=agent)
         directory = Path(cwd)
-        if not directory.is_absolute() or not await asyncio.to_thread(directory.is_dir):
+        # os.path's says no, where the path's own raises, to a name that no system takes
+        if not directory.is_absolute() or not await asyncio.to_thread(os.path.isdir, directory):
             raise HubError(f"{str(cwd)!r} is no directory with an absolute path; give the project's", cwd=str(cwd))
         rules = parse_policy(policy) if policy is not None else None
         session_id = f"ses_{secrets.token_hex(8)}"
@@ -169,6 +172,11 @@ class Hub:
         self._loading.pop(session_id, None)
         if not task.cancelled():
             task.exception()  # told to those who asked
+
+    @property
+    def live(self) -> Mapping[str, HubSession]:
+        """The sessions that are in memory now, by their id; the log has all."""
+        return MappingProxyType(self._sessions)
 
     async def sessions(self, **chosen: Any) -> SessionPage:
         """A page of sessions, the one last active first."""
@@ -236,7 +244,7 @@ class Hub:
         self._hub_id = before or f"hub_{secrets.token_hex(8)}"
         if before is None:
             await self.log.settings.set(HUB_ID, self._hub_id)
-        elif not was_clean:
+        else:  # also after an orderly end: looking costs little, and nobody else ever would
             self.orphans_ended = await asyncio.to_thread(end_orphans, before)
         # a pause or an error outlives its turn, so after a crash those may have something open as well
         for status in LEFT_OPEN if was_clean else (*LEFT_OPEN, "paused", "error"):
@@ -258,7 +266,7 @@ class Hub:
         try:
             state = await end_open(self.log, record)
         except Exception as exc:  # one session that cannot be recovered must not keep all others away
-            logger.exception("session %s could not be recovered", record.id)
+            logger.info("session %s could not be recovered", record.id, exc_info=exc)
             self.notices.append(f"session {record.id} could not be recovered: {exc}")
             return
         if state.seq > record.last_seq:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from ..acp.errors import ConnectionClosed, RequestError
+from ..adapters.known import without_flaws
 from ..adapters.running import INITIALIZE_TIMEOUT, Owner, RunningAgent, start_agent
+from .choices import Choices
 from .serving import CLIENT_CAPABILITIES
 
 __all__ = ["AUTH_REQUIRED", "AgentLink", "AgentSpec", "Setup"]
@@ -34,23 +36,32 @@ class AgentSpec(Struct, frozen=True, kw_only=True):
     command: tuple[str, ...]
     env: Mapping[str, str] = {}
     title: str | None = None
+    login: str | None = None
+    """What a user does who is not logged in to it, where the agent does not say."""
     start_timeout: float = INITIALIZE_TIMEOUT
     """Seconds for `initialize`, and again for opening the session."""
 
 
 class Setup(Struct, frozen=True):
-    """How a session came to its agent: `new`, `resumed`, `loaded`, or `reset` when the agent had forgotten it."""
+    """How a session came to its agent: `new`, `resumed`, `loaded`, or `reset` when the agent had forgotten it.
+
+    `result` is what the agent offers and has chosen, `restored` what of that was set again, and `refused` what it
+    answered when it was to go on with the session.
+    """
 
     how: str
     session_id: str
     result: dict[str, Any]
+    restored: dict[str, Any] = {}
+    refused: dict[str, str] = {}
 
 
 class AgentLink:
     """At most one running agent for one session.
 
     `opened` is called when an agent has taken up the session, before anyone who waits for that; `ended` when an agent
-    that had is gone, unless the link ended it.
+    that had is gone, unless the link ended it. `chosen` tells what was chosen in the session; it is asked before an
+    agent is started anew, so that nothing that one says can change the answer.
     """
 
     def __init__(
@@ -61,6 +72,7 @@ class AgentLink:
         *,
         opened: Callable[[Setup], None],
         ended: Callable[[ConnectionClosed], None],
+        chosen: Callable[[], Awaitable[Choices]] | None = None,
         hub_id: str = "",
     ) -> None:
         self._spec = spec
@@ -68,6 +80,8 @@ class AgentLink:
         self._cwd = cwd
         self._opened = opened
         self._ended = ended
+        self._chosen = chosen
+        self._current: dict[str, Any] | None = None
         self._hub_id = hub_id
         self._agent: RunningAgent | None = None
         self._opening: asyncio.Task[RunningAgent] | None = None
@@ -84,6 +98,12 @@ class AgentLink:
         return self.process if self.session_id is not None else None
 
     @property
+    def auth_required(self) -> dict[str, Any]:
+        """How the user may log in: the agent's own methods, and what is known of it besides."""
+        hint = {"login": self._spec.login} if self._spec.login is not None else {}
+        return {"authMethods": self.initialized.get("authMethods"), **hint}
+
+    @property
     def initialized(self) -> dict[str, Any]:
         return self._agent.initialized if self._agent is not None else {}
 
@@ -93,7 +113,7 @@ class AgentLink:
         `known` is the agent's own id of the session, if it had one. Who is cancelled here leaves the start running;
         `abandon` ends that.
         """
-        if self.agent is not None:
+        if self._opening is None and self.agent is not None:
             return self.agent
         if self._opening is None:
             self._opening = asyncio.get_running_loop().create_task(self._open(known), name="opening an agent")
@@ -124,15 +144,35 @@ class AgentLink:
             self._owner,
             cwd=self._cwd,
             env=env,
-            client_capabilities=CLIENT_CAPABILITIES,
+            client_capabilities=without_flaws(CLIENT_CAPABILITIES, self._spec.command),
             timeout=self._spec.start_timeout,
         )
         return self._agent
 
+    @property
+    def is_restoring(self) -> bool:
+        """Whether what an agent says of its modes and options is not yet the session's."""
+        return self._current is not None
+
+    def observe(self, update: Any) -> None:
+        """The agent told of its mode or its options while it takes up a session that had some."""
+        current = self._current
+        if current is None or not isinstance(update, dict):
+            return
+        if isinstance(mode := update.get("currentModeId"), str):
+            modes = current.get("modes")
+            current["modes"] = {**(modes if isinstance(modes, dict) else {}), "currentModeId": mode}
+        if isinstance(options := update.get("configOptions"), list):
+            current["configOptions"] = options
+
     async def _open(self, known: str | None) -> RunningAgent:
-        agent = await self._start()
+        chosen = await self._chosen() if self._chosen is not None and known is not None else None
         try:
+            self._current = {} if chosen is not None else None
+            agent = await self._start()
             setup = await self._take_up(agent, known)
+            if chosen is not None:
+                setup = await self._restore(agent, setup, chosen)
         except RequestError as exc:
             if exc.code != AUTH_REQUIRED:
                 await self._drop()
@@ -140,6 +180,8 @@ class AgentLink:
         except BaseException:
             await self._drop()
             raise
+        finally:
+            self._current = None
         self.session_id = setup.session_id
         self._opened(setup)
         self._watching = asyncio.get_running_loop().create_task(self._watch(agent), name="watching an agent")
@@ -147,6 +189,7 @@ class AgentLink:
 
     async def _take_up(self, agent: RunningAgent, known: str | None) -> Setup:
         params: dict[str, Any] = {"cwd": self._cwd, "mcpServers": []}
+        refused: dict[str, str] = {}
         if known is not None and known != self._distrusted:
             for how, method in _ways(agent):
                 try:
@@ -156,6 +199,7 @@ class AgentLink:
                 except RequestError as exc:
                     if exc.code == AUTH_REQUIRED:
                         raise
+                    refused[method] = str(exc)
                 except (ConnectionClosed, TimeoutError):
                     self._distrusted = known  # it may do so each time; the next start begins anew
                     raise
@@ -166,7 +210,20 @@ class AgentLink:
         session_id = result.get("sessionId")
         if not isinstance(session_id, str):
             raise RequestError(-32603, "the agent answered session/new without a sessionId", {"result": result})
-        return Setup("reset" if known is not None else "new", session_id, result)
+        return Setup("reset" if known is not None else "new", session_id, result, refused=refused)
+
+    async def _restore(self, agent: RunningAgent, setup: Setup, chosen: Choices) -> Setup:
+        """Set again what was chosen in the session. Raises NotRestored."""
+        current = self._current
+        assert current is not None
+        current.update((key, value) for key, value in setup.result.items() if value is not None)
+
+        async def call(method: str, params: dict[str, Any]) -> dict[str, Any]:
+            session_id = setup.session_id
+            return _object(await self._call(agent, method, {"sessionId": session_id, **params}, session_id))
+
+        done = await chosen.restore(call, current)
+        return msgspec.structs.replace(setup, result=current, restored=done.fact)
 
     async def _call(self, agent: RunningAgent, method: str, params: dict[str, Any], session: str | None) -> bytes:
         try:
@@ -194,7 +251,8 @@ class AgentLink:
         """End a start that is under way, and wait for that."""
         task = self._opening
         if task is not None:
-            task.cancel()
+            if not task.cancelling():  # once: cancelled again it would leave an agent that is just being ended
+                task.cancel()
             await asyncio.wait((task,))
 
     async def _drop(self) -> None:

@@ -26,7 +26,9 @@ from ..model.events import (
 )
 from ..model.policy import decide
 from ..model.risk import worst
+from .choices import tells_mode
 from .link import AgentLink
+from .noise import Noise
 from .recorder import Recorder
 from .serving import Serving
 from .standing import StandingRules
@@ -38,6 +40,8 @@ HISTORY = frozenset(
     {"user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan"}
 )
 """Updates that replay a conversation; the log has those. Any other one tells how the session is now."""
+CHOICES = frozenset({"current_mode_update", "config_option_update"})
+"""Updates that tell what is chosen; of an agent that was started anew they are not yet the session's."""
 MOST_RUNNING = 1000
 DELTAS = (MessageDeltaEvent, ThinkingDeltaEvent)
 
@@ -71,7 +75,9 @@ class Listener:
         self._workspace = workspace
         self._running: dict[str, ToolCallExecutingEvent] = {}
         self._trusted: set[str] = set()
-        self._unsaid = 0
+        self.modes_told = 0
+        """How often the agent has said which mode it is in."""
+        self._noise = Noise(self._tell_noise)
 
     # -- as `Owner` --
 
@@ -79,7 +85,11 @@ class Listener:
         link, recorder = self._link(), self._recorder
         if link.is_replaying and recorder.session.turns and _name(update) in HISTORY:
             return
-        if link.session_id is not None and session_id not in (link.session_id, ""):
+        if link.is_restoring and _name(update) in CHOICES:
+            told = _value(update)
+            link.observe(told)
+            recorder.note("update_before_restoring", {"update": told})
+        elif link.session_id is not None and session_id not in (link.session_id, ""):
             data = {"sessionId": session_id, "update": _value(update)}
             recorder.note("foreign_update", data)
         else:
@@ -89,6 +99,8 @@ class Listener:
             else:
                 self._watch(events)
                 recorder.record(events, also=self._titles(events))
+                if _name(update) in CHOICES and tells_mode(_value(update)):
+                    self.modes_told += 1
         if recorder.is_behind:
             await recorder.catch_up()
 
@@ -102,16 +114,12 @@ class Listener:
         recorder.record(recorder.translator.extension(method, params, recorder.now()))
 
     def diagnosed(self, diagnostic: Diagnostic) -> None:
-        """Keep what could not be read. Noise that comes faster than it can be stored is only counted."""
-        recorder = self._recorder
-        if recorder.is_behind:
-            self._unsaid += 1
-            return
-        reason = diagnostic.message
-        if self._unsaid:
-            reason, self._unsaid = f"{reason} ({self._unsaid} more before it were not kept)", 0
+        """Keep what could not be read."""
         text = diagnostic.excerpt or diagnostic.message
-        recorder.record(recorder.translator.unreadable(text, reason, recorder.now()))
+        self._noise.hear(text, diagnostic.message, is_behind=self._recorder.is_behind)
+
+    def _tell_noise(self, text: str, reason: str) -> None:
+        self._recorder.record(self._recorder.translator.unreadable(text, reason, self._recorder.now()))
 
     # -- its terminals --
 
@@ -149,6 +157,7 @@ class Listener:
     def forget(self) -> None:
         """The agent is gone, and with it what it was doing."""
         self._running.clear()
+        self._noise.count()
 
     def _watch(self, events: list[ACPEvent]) -> None:
         """Flag what an agent did without the approval that it should have asked for."""

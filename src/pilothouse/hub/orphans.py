@@ -25,29 +25,43 @@ STEP = 0.01
 
 
 def end_orphans(hub_id: str) -> int:
-    """End the processes that have the mark of this hub, and those below them; how many there were. Blocks."""
+    """End the processes that have the mark of this hub, and their families; how many there were. Blocks."""
     if not LINUX or not hub_id:
         return 0
-    found = _find(hub_id)
-    count = len(found)
-    _signal(found, signal.SIGTERM)
-    _wait_gone(found, GRACE)
+    known = _find(hub_id, [])
+    count = len(known)
+    if not known:
+        return 0
+    _signal(known, signal.SIGTERM)
+    _wait_gone(known, GRACE)
     deadline = time.monotonic() + KILLED
-    while (left := _find(hub_id)) and time.monotonic() < deadline:
-        _signal(left, signal.SIGKILL)
-        _wait_gone(left, STEP)
+    while (known := _find(hub_id, known)) and time.monotonic() < deadline:
+        _signal(known, signal.SIGKILL)
+        _wait_gone(known, STEP)
     return count
 
 
-def _find(hub_id: str) -> list[_Entry]:
+def _find(hub_id: str, known: list[_Entry]) -> list[_Entry]:
+    """Those who have the mark, those who were found before, and whoever is below them or in a group with them.
+
+    A process that was given another environment is known only by its relatives, so it is remembered: they may end
+    before it does. Whatever has the mark is in a group that began with an agent or a terminal, never in ours.
+    """
     mark = f"{HUB}={hub_id}".encode()
     entries = {entry.pid: entry for entry in _processes()}
     spared = _lineage(entries)
-    found = {pid for pid in entries if pid not in spared and _has(pid, mark)}
+    own = {entries[pid].group for pid in spared if pid in entries}
+    found = {entry.pid for entry in known if entry.pid in entries and entries[entry.pid].start == entry.start}
+    found |= {pid for pid in entries if pid not in spared and pid not in found and _has(pid, mark)}
     size = -1
     while size != len(found):
         size = len(found)
-        found |= {pid for pid, entry in entries.items() if entry.parent in found and pid not in spared}
+        groups = {entries[pid].group for pid in found} - own
+        found |= {
+            pid
+            for pid, entry in entries.items()
+            if pid not in spared and (entry.parent in found or entry.group in groups)
+        }
     return [entries[pid] for pid in found]
 
 

@@ -16,11 +16,13 @@ CHUNK = 16 * 1024
 """Small writes are put together to pieces of this size, so that a program that prints single bytes costs no more."""
 PIECE = 64 * 1024
 """Bytes of one piece of followed output."""
-BURST = 1024 * 1024
-RATE = 64 * 1024
+BURST = 256 * 1024
+RATE = 256
 """Bytes that are handed on at once, and then per second; a flood beyond is left out of the pieces and counted.
 
-A build log passes whole; a gigabyte does not end up in an event log."""
+A build log passes whole; what a program prints in a day of flooding comes to some 20 MB in an event log."""
+GLIMPSE = 4 * 1024
+"""Bytes of the end of a flood that are shown now and then."""
 
 
 class Tail:
@@ -67,10 +69,11 @@ class Pieces:
     `add` bytes, then `take` text at intervals until there is none. What had to be left out is said in its place.
     """
 
-    def __init__(self, *, burst: int = BURST, rate: int = RATE, piece: int = PIECE) -> None:
+    def __init__(self, *, burst: int = BURST, rate: int = RATE, piece: int = PIECE, glimpse: int = GLIMPSE) -> None:
         self._burst = burst
         self._rate = rate
         self._piece = piece
+        self._glimpse = min(glimpse, piece)
         self._waiting = bytearray()
         self._left_out = 0
         self._allowance = float(burst)
@@ -90,18 +93,23 @@ class Pieces:
         """Take bytes in, not more than a piece at a time. When two pieces wait, the older one is left out."""
         self._waiting += data
         if len(self._waiting) > 2 * self._piece:
-            cut = len(self._waiting) - self._piece
-            self._left_out += cut
-            del self._waiting[:cut]
+            self._leave_out(len(self._waiting) - self._piece)
+
+    def _leave_out(self, count: int) -> None:
+        if count > 0:
+            self._left_out += count
+            del self._waiting[:count]
 
     def take(self, now: float, *, final: bool = False) -> str:
-        """The next piece, or nothing for now. The last one comes whatever the rate."""
+        """The next piece, or nothing for now. Of a flood it is a glimpse of its end; the last comes at any rate."""
         if self._last is not None:
             self._allowance = min(self._burst, self._allowance + (now - self._last) * self._rate)
         self._last = now
+        if self._allowance < min(len(self._waiting), self._piece):
+            if not final and self._allowance < self._glimpse:
+                return ""
+            self._leave_out(len(self._waiting) - self._glimpse)
         size = min(len(self._waiting), self._piece)
-        if not final and self._allowance < size:
-            return ""
         self._allowance -= size
         data = bytes(self._waiting[:size])
         del self._waiting[:size]

@@ -31,8 +31,8 @@ POSIX = os.name == "posix"
 DRAIN = 0.2
 """Seconds after a program's end in which its last output is waited for; it is there at once, unless somebody else
 holds the pipe."""
-INTERVAL = 0.05
-"""Seconds in which output for followers is put together."""
+INTERVAL = 0.1
+"""Seconds in which output for followers is put together, so that it makes some ten events a second at most."""
 KILL = 9
 STUCK = 3.0
 """Seconds after which a program that not even a kill ends is given up, as one that hangs in the kernel."""
@@ -58,12 +58,19 @@ class ExitStatus:
 class Program:
     """A running program. Whoever starts it must `close` it."""
 
-    def __init__(self, limit: int, grace: float, on_text: Callable[[str], None] | None) -> None:
+    def __init__(
+        self,
+        limit: int,
+        grace: float,
+        on_text: Callable[[str], None] | None,
+        on_end: Callable[[ExitStatus, str, int], None] | None,
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._tail = Tail(limit)
         self._pieces = Pieces()
         self._grace = grace
         self._on_text = on_text
+        self._on_end = on_end
         self._timer: asyncio.TimerHandle | None = None
         self._silent = self._loop.create_future()
         self._ended = asyncio.Event()
@@ -84,9 +91,14 @@ class Program:
         limit: int,
         grace: float,
         on_text: Callable[[str], None] | None = None,
+        on_end: Callable[[ExitStatus, str, int], None] | None = None,
     ) -> Self:
-        """Start a program with nothing to read and its stdout and stderr in one pipe. Raises OSError, ValueError."""
-        self = cls(limit, grace, on_text)
+        """Start a program with nothing to read and its stdout and stderr in one pipe. Raises OSError, ValueError.
+
+        `on_end` is told how it ended, the end of what it printed, and how many bytes of that are missing, before
+        anyone who waits for the end.
+        """
+        self = cls(limit, grace, on_text, on_end)
         readable, writable = os.pipe()
         try:
             await self._read(readable)
@@ -159,6 +171,7 @@ class Program:
             self._family.settle()
         await asyncio.wait((self._silent,), timeout=DRAIN)
         self._emit(final=True)
+        self._tell_end()
         self._ended.set()
 
     async def _stop(self) -> None:
@@ -170,6 +183,7 @@ class Program:
         if not self._watching.done():
             logger.warning("process %d does not end, not even killed; it is given up", self._process.pid)
             self._watching.cancel()
+            self._tell_end()
             self._ended.set()
 
     async def _close(self) -> None:
@@ -202,7 +216,7 @@ class Program:
         self._let_go()
         if self._timer is not None:
             self._timer.cancel()
-        self._on_text = None
+        self._on_text = self._on_end = None
 
     def _receive(self, data: bytes) -> None:
         self._tail.add(data)
@@ -234,6 +248,18 @@ class Program:
                     logger.exception("a follower of a terminal failed")
             if not final or self._pieces.is_empty:
                 return
+
+    def _tell_end(self) -> None:
+        on_end, self._on_end = self._on_end, None
+        if on_end is None:
+            return
+        code = self._process.returncode
+        text, _ = self._tail.read(complete=True)
+        try:
+            left_out = max(0, self._tail.total - len(text.encode()))
+            on_end(ExitStatus.of(-KILL if code is None else code), text, left_out)
+        except Exception:
+            logger.exception("a follower of a terminal failed")
 
 
 class _Reader(asyncio.Protocol):

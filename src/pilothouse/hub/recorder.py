@@ -12,12 +12,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
 from ..dialects.acp import Translator
 from ..log.base import EventLog
+from ..log.errors import LogError
 from ..log.records import Change, SessionRecord
 from ..model.events import ACPEvent, Event, SessionStatusChangedEvent, utc_now
 from ..model.session import Session
@@ -50,6 +51,8 @@ class Recorder:
         self._workspace = record.cwd
         self._failed = failed
         self.failure: BaseException | None = None
+        self.waiting: Callable[[], Collection[str]] = tuple
+        """The prompts whose turn will still come, whatever happens to the log."""
         self._batch: list[Event] = []
         self._also: list[Change] = []
         self._then: list[Then] = []
@@ -153,7 +156,10 @@ class Recorder:
 
     def _break(self, error: BaseException) -> None:
         if self.failure is None:
-            logger.error("session %s: the log refused a batch", self._id, exc_info=error)
+            if isinstance(error, LogError):  # it says all by its message, and whoever waits is told
+                logger.info("session %s: the log refused a batch: %s", self._id, error)
+            else:
+                logger.error("session %s: the log refused a batch", self._id, exc_info=error)
             self.failure = error
             self._failed(error)
 
@@ -181,7 +187,7 @@ class Recorder:
     async def mend(self) -> None:
         """After a failure, take up the session from the log again; without one do nothing. Raises NotStored.
 
-        What was open is ended by events, as after a restart of the hub.
+        What was open is ended by events, as after a restart of the hub, and the failure is told by one.
         """
         async with self._mending:
             if self.failure is None:
@@ -189,7 +195,8 @@ class Recorder:
             while self._under_way:
                 await asyncio.wait((self._under_way[-1],))
             try:
-                session = await end_open(self._log, await self._log.sessions.get(self._id))
+                record = await self._log.sessions.get(self._id)
+                session = await end_open(self._log, record, failure=self.failure, waiting=self.waiting())
             except Exception as exc:
                 raise NotStored(f"the session cannot be taken up again: {exc}", sessionId=self._id) from exc
             self._take_up(session, session.seq)

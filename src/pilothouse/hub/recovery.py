@@ -7,16 +7,19 @@ written had it known that it was going to die. The same is done when the log had
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from typing import Any
 
 from ..log.base import EventLog
 from ..log.records import Change, SessionRecord
 from ..model.errors import ACPError
 from ..model.events import (
+    DERIVED,
     ApprovalResolvedEvent,
     CustomEvent,
     Event,
     MessageCompleteEvent,
+    SessionErrorEvent,
     SessionStatusChangedEvent,
     SubAgentCompletedEvent,
     ThinkingCompleteEvent,
@@ -62,15 +65,23 @@ def _follow_queue(queued: dict[str, None], event: CustomEvent) -> None:
         queued.pop(str(event.data.get("promptId") or event.data.get("turnId")), None)
 
 
-async def end_open(log: EventLog, record: SessionRecord) -> Session:
-    """End by events, and in the records, whatever a session's log leaves open. The session as it then is."""
+async def end_open(
+    log: EventLog, record: SessionRecord, *, failure: BaseException | None = None, waiting: Collection[str] = ()
+) -> Session:
+    """End by events, and in the records, whatever a session's log leaves open. The session as it then is.
+
+    `failure` is why the log refused what happened, if it is that and not a death of the hub; `waiting` are the prompts
+    whose turn will still come.
+    """
     state, queued = await fold(log, record.id)
-    events = closing_events(state, log.now(), queued)
+    left = [prompt_id for prompt_id in queued if prompt_id not in waiting]
+    events = closing_events(state, log.now(), left, failure=failure)
+    message = _message(failure)
     moved = [event.to for event in events if isinstance(event, SessionStatusChangedEvent)]
     status = moved[-1] if moved else state.status
     also: list[Change] = []
     for approval in await log.approvals.pending(record.id):
-        decision = {"approved": False, "resolvedBy": "cancelled", "reason": MESSAGE, "optionId": None}
+        decision = {"approved": False, "resolvedBy": "cancelled", "reason": message, "optionId": None}
         also.append(log.approvals.resolving(approval.id, decision, decided_by="recovery", strict=False))
     if state.seq and record.status != status:
         also.append(log.sessions.updating(record.id, status=status))
@@ -81,9 +92,16 @@ async def end_open(log: EventLog, record: SessionRecord) -> Session:
     return state
 
 
-def closing_events(session: Session, now: str, queued: list[str] | None = None) -> list[Event]:
-    """The events that end everything that is open; none for a session at rest."""
+def _message(failure: BaseException | None) -> str:
+    return MESSAGE if failure is None else f"What happened could not be stored: {failure}"
+
+
+def closing_events(
+    session: Session, now: str, queued: Collection[str] = (), *, failure: BaseException | None = None
+) -> list[Event]:
+    """The events that end everything that is open; none for a session at rest, unless there is a failure to tell."""
     events: list[Event] = []
+    message = _message(failure)
 
     def emit(cls: type[Event], **fields: Any) -> None:
         events.append(cls(seq=0, session_id=session.id, timestamp=now, **fields))
@@ -96,8 +114,10 @@ def closing_events(session: Session, now: str, queued: list[str] | None = None) 
             texts = "".join(str(block.text) for block in item.content if isinstance(block, TextRun))
             content = [TextContent(text=texts)] if texts else []
             emit(MessageCompleteEvent, message_id=item.message_id, role=item.role, content=content)
+            events[-1].source = DERIVED  # its pieces were sent; it adds nothing to them
         elif isinstance(item, Thought) and not item.done:
             emit(ThinkingCompleteEvent, message_id=item.message_id, content=str(item.text))
+            events[-1].source = DERIVED
     for approval in session.pending_approvals:
         emit(
             ApprovalResolvedEvent,
@@ -105,22 +125,25 @@ def closing_events(session: Session, now: str, queued: list[str] | None = None) 
             tool_call_id=approval.tool_call_id,
             approved=False,
             resolved_by="cancelled",
-            reason=MESSAGE,
+            reason=message,
         )
     for question in session.pending_questions:
         fact("question_answered", questionId=question.question_id, outcome="cancelled", answer=None)
     for call in session.tool_calls:
         if not call.ended:
-            error = ACPError(code="interrupted", message=MESSAGE, recoverable=True)
+            error = ACPError(code="interrupted", message=message, recoverable=True)
             emit(ToolCallErrorEvent, tool_call_id=call.tool_call_id, name=call.name, error=error)
     for agent in session.sub_agents.values():
         if agent.ended_at is None:
             parent = agent.parent_tool_call_id
-            emit(SubAgentCompletedEvent, sub_agent_id=agent.sub_agent_id, parent_tool_call_id=parent, result=MESSAGE)
+            emit(SubAgentCompletedEvent, sub_agent_id=agent.sub_agent_id, parent_tool_call_id=parent, result=message)
+    if failure is not None:
+        emit(SessionErrorEvent, error=ACPError(code="not_stored", message=message, recoverable=True))
+    how = "interrupted" if failure is None else "error"
     if session.turn is not None and session.turn.open:
-        fact("turn_ended", turnId=session.turn.turn_id, stopReason="interrupted")
-    for prompt_id in queued or ():
-        fact("prompt_cancelled", promptId=prompt_id, reason=MESSAGE)
+        fact("turn_ended", turnId=session.turn.turn_id, stopReason=how)
+    for prompt_id in queued:
+        fact("prompt_cancelled", promptId=prompt_id, reason=message)
     if session.status in LEFT_OPEN and session.seq:
-        emit(SessionStatusChangedEvent, from_=session.status, to="idle", reason="interrupted")
+        emit(SessionStatusChangedEvent, from_=session.status, to="idle", reason=how)
     return events

@@ -13,6 +13,8 @@
     │   ├── ReadOnly             the file system takes no writes
     │   ├── StorageFull          no space or no quota left
     │   ├── Unstable             the path kept changing while it was opened
+    │   ├── AlreadyThere         a new file was to be made, and there is one
+    │   ├── Changed              the file is not the one that was to be replaced
     │   └── FileTrouble          whatever else the operating system reports
     └── TerminalError            a terminal request
         ├── UnknownTerminal      no terminal of that id
@@ -32,9 +34,11 @@ from typing import Any, ClassVar
 from ..acp.errors import INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, RequestError
 
 __all__ = [
+    "AlreadyThere",
     "BadContent",
     "BadPath",
     "CannotStart",
+    "Changed",
     "FileTrouble",
     "NoSuchFile",
     "NotAFile",
@@ -123,6 +127,14 @@ class Unstable(WorkspaceError):
     pass
 
 
+class AlreadyThere(WorkspaceError):
+    pass
+
+
+class Changed(WorkspaceError):
+    pass
+
+
 class FileTrouble(WorkspaceError):
     pass
 
@@ -168,7 +180,8 @@ def shown(text: str) -> str:
 
 
 _TROUBLES: dict[int, tuple[type[WorkspaceError], str]] = {
-    errno.ENOENT: (NoSuchFile, "there is no such file"),
+    # some agents look for this name to tell a file that is to be made from one that cannot be read
+    errno.ENOENT: (NoSuchFile, "there is no such file (ENOENT)"),
     errno.ENOTDIR: (BadPath, "a part of the path is a file, not a directory"),
     errno.EISDIR: (NotAFile, "it is a directory; name a file in it"),
     errno.ENAMETOOLONG: (BadPath, "the name is too long for this file system; use a shorter one"),

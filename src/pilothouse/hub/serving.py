@@ -14,7 +14,7 @@ from ..acp.errors import RequestError, ValidationError
 from .approvals import Approvals
 from .questions import Questions
 from .refusals import Refusal, request_error
-from .terminals import Terminals
+from .terminals import Ending, Terminals
 from .workspace import Workspace
 
 __all__ = ["CLIENT_CAPABILITIES", "Serving"]
@@ -28,7 +28,8 @@ CLIENT_CAPABILITIES: Mapping[str, Any] = {
 
 
 class Serving:
-    """Answers one session's agent. `mark` is put into the environment of what runs in its terminals."""
+    """Answers one session's agent. `mark` is put into the environment of what runs in its terminals; `on_output` and
+    `on_end` are told what these print and how they end."""
 
     def __init__(
         self,
@@ -38,19 +39,24 @@ class Serving:
         *,
         mark: tuple[str, str] | None = None,
         on_output: Callable[[str, str], None] | None = None,
+        on_end: Callable[[str, Ending], None] | None = None,
     ) -> None:
         self._workspace = workspace
         self._approvals = approvals
         self._questions = questions
         self._mark = mark
         self._on_output = on_output
-        self._terminals = Terminals(workspace, on_output=on_output)
+        self._on_end = on_end
+        self._terminals = self._new_terminals()
+
+    def _new_terminals(self) -> Terminals:
+        return Terminals(self._workspace, on_output=self._on_output, on_end=self._on_end)
 
     async def end_terminals(self, *, for_good: bool = False) -> None:
         """Their agent is gone, and they go with it; the next agent gets its own."""
         terminals = self._terminals
         if not for_good:
-            self._terminals = Terminals(self._workspace, on_output=self._on_output)
+            self._terminals = self._new_terminals()
         await terminals.close()
 
     async def answer(self, method: str, params: Any, raw: bytes) -> Any:

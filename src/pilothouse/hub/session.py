@@ -7,7 +7,8 @@ Its public methods may be called by anyone, at any time, as often as they like. 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -22,6 +23,7 @@ from ..model.events import Event, decode_event
 from ..model.policy import Policy
 from ..model.session import Session, summary
 from .approvals import Approvals, Remember
+from .choices import Choices
 from .conversation import Conversation, shown
 from .errors import AgentFailed, Unsupported
 from .link import HUB, AgentLink, AgentSpec, Setup
@@ -63,6 +65,7 @@ class HubSession:
         self._log = log
         self._known = record.agent_session_id
         self._is_startable = spec is not None
+        self._choosing: Callable[[Choices], None] | None = None
         self._aside: set[asyncio.Task[None]] = set()
         self._recorder = recorder = Recorder(log, record, state, self._log_failed)
         self._standing = StandingRules(log, record.id, record.cwd)
@@ -70,7 +73,14 @@ class HubSession:
         self._approvals = Approvals(log, recorder, self._standing, timeout=approval_timeout)
         self._questions = Questions(recorder, self._approvals, timeout=approval_timeout)
         mark = (HUB, hub_id) if hub_id else None
-        self._serving = Serving(Workspace(record.cwd), self._approvals, self._questions, mark=mark)
+        self._serving = Serving(
+            Workspace(record.cwd),
+            self._approvals,
+            self._questions,
+            mark=mark,
+            on_output=lambda *output: self._listener.printed(*output),  # noqa: PLW0108 - it is made below
+            on_end=lambda *ending: self._listener.terminated(*ending),  # noqa: PLW0108
+        )
         self._listener = Listener(log, recorder, self._serving, self._standing, lambda: self._link, record.cwd)
         self._link = AgentLink(
             spec or AgentSpec(name=record.agent, command=(record.agent,)),
@@ -78,6 +88,7 @@ class HubSession:
             record.cwd,
             opened=self._taken_up,
             ended=self._agent_ended,
+            chosen=self._choices,
             hub_id=hub_id,
         )
         self._turns = Conversation(
@@ -136,11 +147,18 @@ class HubSession:
                 event.source = entry.source
                 yield event
 
-    def snapshot(self) -> dict[str, Any]:
-        """The session as its committed events tell it, with the `seq` to go on from, and the queue."""
+    def snapshot(self, *, items: bool = True) -> dict[str, Any]:
+        """The session as its committed events tell it, with the `seq` to go on from, and the queue.
+
+        Without `items` it is small, whatever the session's length.
+        """
+        return {**self.state.snapshot(items=items), "queue": self.queue}
+
+    @property
+    def queue(self) -> list[dict[str, Any]]:
+        """The prompts that wait, the next one first: those that the log knows of."""
         known = [prompt for prompt in self._turns.queue if prompt.queued and 0 < prompt.queued.seq <= self.state.seq]
-        queue = [{"promptId": prompt.turn_id, "content": shown(prompt.content)} for prompt in known]
-        return {**self.state.snapshot(), "queue": queue}
+        return [{"promptId": prompt.turn_id, "content": shown(prompt.content)} for prompt in known]
 
     async def committed(self) -> int:
         """Wait until all that was done so far is stored; the last seq. Raises NotStored."""
@@ -148,13 +166,13 @@ class HubSession:
 
     # -- prompts --
 
-    async def send(self, content: Any, *, client_request_id: str | None = None) -> Prompt:
+    async def send(self, content: Any, *, client_request_id: str | None = None, queue: bool = True) -> Prompt:
         """Accept a prompt: text, or content blocks. It runs when those before it are done; await its `done`.
 
         The same `client_request_id` again is the same prompt, also after a restart. Raises IllegalCommand, QueueFull,
-        NotStored.
+        NotStored; Busy when it would have to wait and `queue` is false.
         """
-        return await self._turns.send(content, client_request_id)
+        return await self._turns.send(content, client_request_id, queue=queue)
 
     async def prompt(self, content: Any, *, client_request_id: str | None = None) -> TurnResult:
         """`send`, and wait for the end of the turn. Who is cancelled here leaves the turn running.
@@ -256,20 +274,48 @@ class HubSession:
         self._recorder.note("session_info_update", {"title": title}, also=also)
 
     async def set_mode(self, mode_id: str) -> None:
-        """Raises Unsupported, AgentFailed."""
-        await self.call("session/set_mode", {"modeId": mode_id})
-        if self.state.mode != mode_id:
+        """Raises Unsupported, AgentFailed. An agent that says that it went into another mode is in that one."""
+        chosen = partial(Choices.choose_mode, mode_id=mode_id)
+        told, _ = await self._choose("session/set_mode", {"modeId": mode_id}, chosen)
+        if not told and self.state.mode != mode_id:
             self._told({"sessionUpdate": "current_mode_update", "currentModeId": mode_id})
         await self._recorder.commit()
 
     async def set_config_option(self, config_id: str, value: Any) -> None:
         """Raises Unsupported, AgentFailed."""
         kind = {"type": "boolean"} if isinstance(value, bool) else {}
-        answer = await self.call("session/set_config_option", {"configId": config_id, "value": value, **kind})
+        params = {"configId": config_id, "value": value, **kind}
+        chosen = partial(Choices.choose_option, config_id=config_id, value=value)
+        _, answer = await self._choose("session/set_config_option", params, chosen)
         options = answer.get("configOptions")
         if isinstance(options, list) and options != self.state.config_options:
             self._told({"sessionUpdate": "config_option_update", "configOptions": options})
         await self._recorder.commit()
+
+    async def _choose(
+        self, method: str, params: dict[str, Any], chosen: Callable[[Choices], None]
+    ) -> tuple[bool, dict[str, Any]]:
+        """A call that chooses something; whether the agent said which mode it is in now, and its answer.
+
+        An agent that must be started first is to have what is chosen now, not what was before.
+        """
+        self._choosing = chosen
+        try:
+            await self._started()
+        finally:
+            self._choosing = None
+        before = self._listener.modes_told
+        answer = await self.call(method, params)
+        return self._listener.modes_told > before, answer
+
+    async def _choices(self) -> Choices:
+        """What was chosen in this session, by whomever. Raises NotStored."""
+        choosing = self._choosing
+        await self._recorder.commit()
+        choices = Choices(self.state)
+        if choosing is not None:
+            choosing(choices)
+        return choices
 
     def _told(self, update: dict[str, Any]) -> None:
         """An agent answered with what it did not also send as an update."""
@@ -345,7 +391,10 @@ class HubSession:
         else:
             events = recorder.translator.resumed(now, previous=self._known, result=setup.result)
         if setup.how == "reset":
-            events += recorder.translator.fact("session_reset", {"previousSessionId": self._known}, now)
+            data = {"previousSessionId": self._known, **({"refused": setup.refused} if setup.refused else {})}
+            events += recorder.translator.fact("session_reset", data, now)
+        if setup.restored:
+            events += recorder.translator.fact("choices_restored", setup.restored, now)
         self._known = setup.session_id
         recorder.record(events, also=[self._log.sessions.updating(self.id, agent_session_id=setup.session_id)])
 

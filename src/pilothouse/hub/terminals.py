@@ -19,7 +19,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from ..acp.process import MARK, default_environment
 from ..acp.schema import EnvVariable
@@ -27,7 +27,7 @@ from .programs import ExitStatus, Program
 from .refusals import CannotStart, ProgramNotFound, TerminalsClosed, TooManyTerminals, UnknownTerminal, shown
 from .workspace import Workspace
 
-__all__ = ["ExitStatus", "Output", "Terminals", "Variables"]
+__all__ = ["Ending", "ExitStatus", "Output", "Terminals", "Variables"]
 
 OUTPUT_LIMIT = 1024 * 1024
 OUTPUT_MOST = 8 * 1024 * 1024
@@ -51,6 +51,14 @@ class Output:
     exit_status: ExitStatus | None
 
 
+class Ending(NamedTuple):
+    """How a program ended, the end of what it printed, and how many bytes of output were before that."""
+
+    status: ExitStatus
+    output: str
+    left_out: int
+
+
 class Terminals:
     """The terminals of one session. `close` ends them all, as does leaving `async with`."""
 
@@ -59,16 +67,19 @@ class Terminals:
         workspace: Workspace,
         *,
         on_output: Callable[[str, str], None] | None = None,
+        on_end: Callable[[str, Ending], None] | None = None,
         most: int = MOST,
         output_limit: int = OUTPUT_LIMIT,
         grace: float = GRACE,
     ) -> None:
-        """`on_output` is called with an id and text as it comes, in pieces put together over some 50 ms.
+        """`on_output` is called with an id and text as it comes, in pieces put together over some 100 ms, and `on_end`
+        when a program has ended, before anyone who waits for that.
 
-        It must not block. A flood is thinned out, and it says so in its place; `output` has the true end.
+        They must not block. A flood is thinned out, and it says so in its place; `output` has the true end.
         """
         self._workspace = workspace
         self._on_output = on_output
+        self._on_end = on_end
         self._most = most
         self._output_limit = output_limit
         self._grace = grace
@@ -155,7 +166,7 @@ class Terminals:
     async def _start(
         self, terminal_id: str, line: Sequence[str], cwd: Path, env: Mapping[str, str], limit: int | None
     ) -> Program:
-        on_output = self._on_output
+        on_output, on_end = self._on_output, self._on_end
         try:
             return await Program.start(
                 line,
@@ -164,6 +175,7 @@ class Terminals:
                 limit=self._output_limit if limit is None else min(max(limit, 0), OUTPUT_MOST),
                 grace=self._grace,
                 on_text=None if on_output is None else lambda text: on_output(terminal_id, text),
+                on_end=None if on_end is None else lambda *ending: on_end(terminal_id, Ending(*ending)),
             )
         except FileNotFoundError as exc:
             raise _missing(line[0], cwd, env.get("PATH", "")) from exc

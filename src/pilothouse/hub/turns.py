@@ -31,10 +31,12 @@ class Prompt:
     """A prompt, from when it was accepted until its turn is over. Await `done`, by `asyncio.shield` if you may leave.
 
     `phase` says how far its turn is: `waiting` for its place, `opening` the agent, `running`, or `ending`, when it
-    has its outcome and only the log is waited for.
+    has its outcome and only the log is waited for. `stored` is set when the log has its turn, or will not.
     """
 
-    __slots__ = ("cancelled", "client_request_id", "content", "deadline", "done", "phase", "queued", "turn_id")
+    __slots__ = (
+        *("cancelled", "client_request_id", "content", "deadline", "done", "phase", "queued", "stored", "turn_id"),
+    )
 
     def __init__(self, turn_id: str, content: Any, client_request_id: str | None = None) -> None:
         self.turn_id = turn_id
@@ -43,12 +45,14 @@ class Prompt:
         self.cancelled = False
         self.phase: Phase = "waiting"
         self.queued: Event | None = None
+        self.stored = asyncio.Event()
         self.deadline: asyncio.TimerHandle | None = None
         self.done: asyncio.Future[TurnResult] = asyncio.get_running_loop().create_future()
 
     def settle(self, result: TurnResult | BaseException) -> None:
         if self.deadline is not None:
             self.deadline.cancel()
+        self.stored.set()
         if self.done.done():
             return
         if isinstance(result, TurnResult):

@@ -43,7 +43,7 @@ from .refusals import (
 )
 from .texts import Form, cut_lines, decode, encode
 
-__all__ = ["Workspace", "Written"]
+__all__ = ["Workspace", "Written", "above", "check_kind", "replace_file"]
 
 FILE_LIMIT = 50 * 1000 * 1000
 """Bytes of a file that is read or written: one message must carry it, and a connection takes 64 MiB by default."""
@@ -120,7 +120,7 @@ class Workspace:
 
     def _read(self, path: str, line: int | None, limit: int | None) -> str:
         root, target = self._locate(path)
-        with Descent(root, _above(root, target, path)) as folder:
+        with Descent(root, above(root, target, path)) as folder:
             data, _ = self._content(folder, target.name, path, os.O_RDONLY)
         try:
             text, _ = decode(data)
@@ -131,7 +131,7 @@ class Workspace:
     def _write(self, path: str, content: str) -> Written:
         self._check_size(len(content), path, "the new text")
         root, target = self._locate(path)
-        with Descent(root, _above(root, target, path), make=True) as folder:
+        with Descent(root, above(root, target, path), make=True) as folder:
             try:
                 old, before = self._content(folder, target.name, path, os.O_RDWR)
             except FileNotFoundError:
@@ -139,7 +139,7 @@ class Workspace:
             old_text, form = _known(old)
             data = _encoded(content, form, path)
             self._check_size(len(data), path, "the new text")
-            _replace(folder, root, target.name, data, before)
+            replace_file(folder, root, target.name, data, before)
         return Written(
             path=target,
             created=before is None,
@@ -188,11 +188,11 @@ class Workspace:
 
     def _content(self, folder: Folder, name: str, path: str, flags: int) -> tuple[bytes, os.stat_result]:
         """The bytes of a plain file. Looked at before it is opened, since opening a device may do things."""
-        _check_kind(folder.look(name), path)
+        check_kind(folder.look(name), path)
         descriptor = folder.open_file(name, flags)
         try:
             found = os.fstat(descriptor)
-            _check_kind(found, path)
+            check_kind(found, path)
             self._check_size(found.st_size, path, "it")
             data = _read_all(descriptor, self._file_limit + 1)
             self._check_size(len(data), path, "it")  # it may have grown
@@ -209,7 +209,7 @@ class Workspace:
             )
 
 
-def _above(root: Path, target: Path, path: str) -> tuple[str, ...]:
+def above(root: Path, target: Path, path: str) -> tuple[str, ...]:
     """The directories between a root and a file in it."""
     names = target.relative_to(root).parts
     if not names or path.endswith(("/", os.sep)):
@@ -223,7 +223,7 @@ def _is_pseudo(place: Path) -> bool:
     return any(place.is_relative_to(pseudo) for pseudo in PSEUDO) and not place.is_relative_to(MEMORY)
 
 
-def _check_kind(found: os.stat_result, path: str) -> None:
+def check_kind(found: os.stat_result, path: str) -> None:
     if not stat.S_ISREG(found.st_mode):
         kind = _KINDS.get(stat.S_IFMT(found.st_mode), "a device")
         raise NotAFile(f"{shown(path)} refused: it is {kind}, not a plain file", path=path)
@@ -256,8 +256,13 @@ def _read_all(descriptor: int, most: int) -> bytes:
     return b"".join(pieces)
 
 
-def _replace(folder: Folder, root: Path, name: str, data: bytes, before: os.stat_result | None) -> None:
-    """Put a file in the place of another in one step; if any step fails, nothing has happened."""
+def replace_file(
+    folder: Folder, root: Path, name: str, data: bytes, before: os.stat_result | None, *, is_new: bool = False
+) -> None:
+    """Put a file in the place of another in one step; if any step fails, nothing has happened.
+
+    With `is_new` nothing may be there: FileExistsError.
+    """
     # closed to others until it has the mode of what it replaces
     temporary, descriptor = folder.open_new(0o666 if before is None else 0o600)
     try:
@@ -270,7 +275,7 @@ def _replace(folder: Folder, root: Path, name: str, data: bytes, before: os.stat
             os.close(descriptor)
         if not folder.is_within(root):
             raise Moved(name)
-        folder.replace(temporary, name)
+        (folder.name_new if is_new else folder.replace)(temporary, name)
     except BaseException:
         folder.remove(temporary)
         raise

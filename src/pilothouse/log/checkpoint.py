@@ -12,7 +12,7 @@ import sqlite3
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from .database import connect
+from .database import FAILURES, connect
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ def _fold(db: sqlite3.Connection) -> int:
     """Copy what can be copied without waiting for anyone; returns how many pages the write-ahead log has."""
     try:
         _, pages, _ = db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-    except sqlite3.Error as exc:  # no room: appends will say so, and closing or opening tries again
+    except FAILURES as exc:  # no room: appends will say so, and closing or opening tries again
         logger.warning("a checkpoint of the log failed: %s", exc)
         return 0
     return int(pages)

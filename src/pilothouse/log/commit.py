@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from . import tables
-from .database import explain
+from .database import FAILURES, explain
 from .entries import Entry
 from .errors import LogConflict, LogError, UnknownSession
 from .records import Change, DeleteSession
@@ -92,7 +92,7 @@ class GroupCommit:
         """Do the jobs. Each has its `result` or `error` afterwards."""
         try:
             self._together(jobs)
-        except sqlite3.Error as exc:
+        except FAILURES as exc:
             if len(jobs) > 1:
                 for job in jobs:
                     self.commit([job])
@@ -110,7 +110,7 @@ class GroupCommit:
                 sql = f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE session = ? LIMIT ?)"  # noqa: S608
                 gone += self._db.execute(sql, (number, PURGE_ROWS)).rowcount
             self._db.execute("COMMIT")
-        except sqlite3.Error:
+        except FAILURES:
             self._rollback()
             gone = 0  # tried again when the log is next opened
         if not gone:
@@ -126,7 +126,7 @@ class GroupCommit:
             self._db.execute("BEGIN IMMEDIATE")
             self._note(self.unnoted, 0)
             self._db.execute("COMMIT")
-        except sqlite3.Error:
+        except FAILURES:
             self._rollback()  # the events themselves say it too
         self.unnoted.clear()
 
@@ -178,6 +178,8 @@ class GroupCommit:
     def _alone(self, job: Job) -> None:
         try:
             self._append(job)
+        except UnicodeDecodeError:  # damage, not a refusal
+            raise
         except (LogError, ValueError) as exc:
             job.error = exc
 
@@ -200,7 +202,7 @@ class GroupCommit:
             if job.session_id is not None:
                 self._append(job)
                 self._write()
-        except sqlite3.OperationalError:
+        except (sqlite3.OperationalError, UnicodeDecodeError):
             raise
         except Exception as exc:
             if type(exc) is sqlite3.DatabaseError:  # damage, not a refusal

@@ -7,6 +7,7 @@ a file in `sql/` is never edited once released.
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import shutil
 import sqlite3
@@ -17,6 +18,8 @@ from pathlib import Path
 from typing import Literal
 
 from .errors import LogCorrupt, LogError, LogForeign, LogFull, LogLocked, LogReadOnly, LogTooNew, LogUnusable
+
+logger = logging.getLogger(__name__)
 
 APPLICATION_ID = 0x504C5448
 """Marks the file as ours in its header, "PLTH"."""
@@ -29,10 +32,15 @@ JOURNAL_LIMIT = 128 << 20
 
 OLDEST_SQLITE = (3, 35, 0)
 NEARLY_FULL = 1 << 20
+MARGIN = 64 << 10
 
+FOREIGN = "this is the database of another program"
 NO_FTS = "this SQLite has no FTS5: the search reads every text instead of an index"
 
 Synchronous = Literal["NORMAL", "FULL"]
+
+FAILURES = (sqlite3.Error, UnicodeDecodeError)
+"""What SQLite fails with; the second when not even its message about a damaged file can be read."""
 
 
 @cache
@@ -75,25 +83,91 @@ def check_header(path: Path, header: bytes) -> None:
 
 def check_identity(path: Path, application: int, version: int) -> None:
     if application not in (0, APPLICATION_ID) or (application == 0 and version != 0):
-        raise LogForeign(path, "this is the database of another program")
+        raise LogForeign(path, FOREIGN)
     known = len(migrations())
     if version > known:
         raise LogTooNew(path, f"it has schema version {version}, this Pilothouse knows up to {known}")
 
 
-def connect(path: Path, *, synchronous: Synchronous = "NORMAL", query_only: bool = False) -> sqlite3.Connection:
+def identify(path: Path, db: sqlite3.Connection) -> int:
+    """The version of an open file, as its write-ahead log has it; 0 for an empty one. Raises LogForeign, LogTooNew."""
+    (application,) = db.execute("PRAGMA application_id").fetchone()
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    check_identity(path, application, version)
+    if application == 0 and db.execute("SELECT 1 FROM sqlite_schema").fetchone():
+        raise LogForeign(path, FOREIGN)
+    return int(version)
+
+
+def connect(path: Path, *, synchronous: Synchronous = "NORMAL") -> sqlite3.Connection:
+    """A connection that may write. Raises LogUnusable, and what SQLite raises."""
+    return _connect(str(path), path, [f"PRAGMA synchronous = {synchronous}"])
+
+
+def connect_for_reading(path: Path) -> sqlite3.Connection:
+    """A connection that changes nothing, neither while it is open nor by being closed.
+
+    Whoever closes the last connection to a file folds its write-ahead log into it, which needs room and rights; so a
+    file with such a log is opened read-only. Where this user can write nothing, and so nobody of ours is writing, not
+    even the side files are made.
+    """
+    if _wal_size(path):
+        return _connect(f"{path.absolute().as_uri()}?mode=ro", path, ["PRAGMA query_only = ON"])
+    if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+        return _connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", path, ["PRAGMA query_only = ON"])
+    return _connect(str(path), path, ["PRAGMA query_only = ON"])
+
+
+def _connect(name: str, path: Path, pragmas: list[str]) -> sqlite3.Connection:
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         needed = ".".join(map(str, OLDEST_SQLITE))
         advice = f"run a Python that has SQLite {needed} or newer"
         raise LogUnusable(path, f"this Python has SQLite {sqlite3.sqlite_version}", advice)
     db = sqlite3.connect(
-        path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False, cached_statements=256
+        name,
+        timeout=BUSY_TIMEOUT,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=256,
+        uri=name.startswith("file:"),
     )
-    db.execute("PRAGMA foreign_keys = ON")
-    db.execute(f"PRAGMA synchronous = {synchronous}")
-    if query_only:
-        db.execute("PRAGMA query_only = ON")
+    try:
+        for pragma in ("PRAGMA foreign_keys = ON", *pragmas):
+            db.execute(pragma)
+    except BaseException:
+        db.close()
+        raise
     return db
+
+
+def has_room(path: Path) -> bool:
+    """Whether the write-ahead log could be folded into the file now; half done, it would take the last room."""
+    try:
+        return shutil.disk_usage(path.parent).free >= _wal_size(path) + MARGIN
+    except OSError:
+        return True
+
+
+def close(db: sqlite3.Connection, path: Path) -> None:
+    """Close a connection that wrote. The write-ahead log stays for the next time when there is no room to fold it."""
+    beside = None
+    try:
+        if not has_room(path):
+            beside = connect_for_reading(path)
+            beside.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # only who has read counts as a connection
+        db.close()
+    except FAILURES:
+        logger.warning("the log's file could not be closed in order; it is recovered when next opened", exc_info=True)
+    finally:
+        if beside is not None:
+            beside.close()
+
+
+def _wal_size(path: Path) -> int:
+    try:
+        return path.with_name(path.name + "-wal").stat().st_size
+    except OSError:
+        return 0
 
 
 def open_for_writing(path: Path, *, synchronous: Synchronous, max_bytes: int | None) -> sqlite3.Connection:
@@ -106,11 +180,7 @@ def open_for_writing(path: Path, *, synchronous: Synchronous, max_bytes: int | N
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         path.chmod(0o600)  # SQLite gives its side files the same mode
         db = connect(path, synchronous=synchronous)
-        (application,) = db.execute("PRAGMA application_id").fetchone()
-        (version,) = db.execute("PRAGMA user_version").fetchone()
-        check_identity(path, application, version)
-        if application == 0 and db.execute("SELECT 1 FROM sqlite_schema").fetchone():
-            raise LogForeign(path, "this is the database of another program")
+        version = identify(path, db)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA wal_autocheckpoint = 0")  # log/checkpoint.py sees to it
         db.execute(f"PRAGMA journal_size_limit = {JOURNAL_LIMIT}")
@@ -121,7 +191,7 @@ def open_for_writing(path: Path, *, synchronous: Synchronous, max_bytes: int | N
     except BaseException as exc:
         if db is not None:
             db.close()
-        if isinstance(exc, sqlite3.Error):
+        if isinstance(exc, FAILURES):
             raise explain(path, exc) from exc
         if isinstance(exc, OSError):
             raise _from_os(path, exc) from exc
@@ -176,18 +246,24 @@ def prepare_search(db: sqlite3.Connection, *, wanted: bool) -> bool:
     return usable
 
 
-def explain(path: Path, exc: sqlite3.Error) -> LogError:
+def explain(path: Path, exc: sqlite3.Error | UnicodeDecodeError) -> LogError:
     """What an error of SQLite means to the user of the log."""
+    if isinstance(exc, UnicodeDecodeError):
+        return LogCorrupt(path, "the database is damaged (there is text in it that is none)")
     code = (getattr(exc, "sqlite_errorcode", None) or 0) & 0xFF
     if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _nearly_full(path)):
         return LogFull(path)
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    damaged = type(exc) is sqlite3.DatabaseError or "Could not decode" in str(exc)  # ours, and Python's: without code
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or (not code and damaged):
         return LogCorrupt(path, f"the database is damaged ({exc})")
     if code == sqlite3.SQLITE_READONLY:
         return LogReadOnly(path, f"the database can't be written ({exc})")
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return LogLocked(path, None)
-    return LogUnusable(path, f"SQLite says: {exc}")
+    advice = (
+        "see whether the disk is in order and has room, also for this user" if code == sqlite3.SQLITE_IOERR else None
+    )
+    return LogUnusable(path, f"SQLite says: {exc}", advice)
 
 
 def _nearly_full(path: Path) -> bool:

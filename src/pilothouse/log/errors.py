@@ -142,7 +142,7 @@ class LogFull(LogError):
         self.path = path
 
     def __str__(self) -> str:
-        return f"no room left for {self.path or 'the log'}; the batch was not written: free some space and append again"
+        return f"no room left for {self.path or 'the log'}; nothing was written: free some space and try again"
 
 
 class LogClosed(LogError):

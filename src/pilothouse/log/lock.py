@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from pathlib import Path
 
 from .errors import LogLocked, LogReadOnly, LogUnusable
@@ -16,6 +17,13 @@ except ImportError:  # Windows
     LOCKS = False
 
 NO_LOCK = "this platform has no file locks (fcntl): nothing keeps a second hub from the same log; run only one"
+
+PF_EXITING = 0x4
+"""The flag of Linux for a process on its way out."""
+LINGER = 2.0
+STEP = 0.01
+"""Seconds in which the lock of a process that is gone is waited for, and between two tries: a child that it was just
+starting holds the lock until it is a program of its own."""
 
 
 class FileLock:
@@ -38,11 +46,10 @@ class FileLock:
             kind = LogReadOnly if exc.errno == errno.EROFS else LogUnusable
             raise kind(self.path, exc.strerror or str(exc)) from exc
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(fd, 32, 0).strip()
+            self._lock(fd)
+        except LogLocked:
             os.close(fd)
-            raise LogLocked(self._log_path, int(holder) if holder.isdigit() else None) from None
+            raise
         except OSError as exc:
             os.close(fd)
             advice = "put the log on a local disk"
@@ -50,6 +57,21 @@ class FileLock:
         self._fd = fd
         self._write(f"{os.getpid()}\n".encode())
         return None
+
+    def _lock(self, fd: int) -> None:
+        """Raises LogLocked when somebody who runs has it, OSError where there are no locks."""
+        deadline = time.monotonic() + LINGER
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                text = os.pread(fd, 32, 0).strip()
+                holder = int(text) if text.isdigit() else None
+                if _runs(holder) or time.monotonic() > deadline:
+                    raise LogLocked(self._log_path, holder) from None
+                time.sleep(STEP)
+            else:
+                return
 
     def release(self) -> None:
         if self._fd is not None:
@@ -64,3 +86,26 @@ class FileLock:
             os.pwrite(self._fd, text, 0)
         except OSError:
             pass
+
+
+def _runs(pid: int | None) -> bool:
+    """Whether the process is there; one that does not say who it is gets the time to do so."""
+    if pid is None:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return not _is_exiting(pid)
+
+
+def _is_exiting(pid: int) -> bool:
+    """Whether the process is just being taken down, where the system tells; its locks go on the way."""
+    try:
+        data = Path(f"/proc/{pid}/stat").read_bytes()
+        fields = data[data.rindex(b")") + 2 :].split()  # the name before it may hold anything
+        return fields[0] in (b"Z", b"X") or bool(int(fields[6]) & PF_EXITING)
+    except (OSError, ValueError, IndexError):
+        return False

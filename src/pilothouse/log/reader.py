@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from .database import connect, explain
+from .database import FAILURES, connect_for_reading, explain
 from .errors import LogClosed
 from .records import SearchHit
 from .search import like_pattern, match_expression, needs_substrings, snippet, terms_of
@@ -49,11 +49,11 @@ class Readers:
         try:
             db: Db | None = getattr(self._own, "db", None)
             if db is None:
-                db = self._own.db = connect(self._path, query_only=True)
+                db = self._own.db = connect_for_reading(self._path)
                 db.set_progress_handler(lambda: self._closed, BREAK_STEPS)
                 self._connections.append(db)
             return work(db)
-        except sqlite3.Error as exc:
+        except FAILURES as exc:
             if self._closed:
                 raise LogClosed from exc
             raise explain(self._path, exc) from exc

@@ -80,7 +80,7 @@ def read_session(
     size = 0
     for position, seq, amount, events, sources in db.execute(sql, (number, after)):
         skip = max(0, after - (seq - amount))
-        entries += unpack(db, session_id, seq - amount, position - amount, events, sources, skip)
+        entries += unpack(db, session_id, seq, position, amount, events, sources, skip)
         size += entries[-1].size if amount == 1 else len(events) + len(sources or b"")
         if len(entries) >= limit or size >= max_bytes:
             break
@@ -97,7 +97,7 @@ def read_all(db: sqlite3.Connection, after: int, limit: int, max_bytes: int) -> 
     size = 0
     for position, seq, amount, events, sources, session_id in db.execute(sql, (after,)):
         skip = max(0, after - (position - amount))
-        entries += unpack(db, session_id, seq - amount, position - amount, events, sources, skip)
+        entries += unpack(db, session_id, seq, position, amount, events, sources, skip)
         size += entries[-1].size if amount == 1 else len(events) + len(sources or b"")
         if len(entries) >= limit or size >= max_bytes:
             break
@@ -118,22 +118,35 @@ def last_position(db: sqlite3.Connection) -> int:
 
 
 def unpack(
-    db: sqlite3.Connection, session_id: str, seq: int, position: int, events: bytes, sources: bytes | None, skip: int
+    db: sqlite3.Connection,
+    session_id: str,
+    seq: int,
+    position: int,
+    amount: int,
+    events: bytes,
+    sources: bytes | None,
+    skip: int,
 ) -> list[Entry]:
-    """The entries of a row without the first `skip`; `seq` and `position` are those just before it."""
-    lines = events.split(b"\n")
-    given: Iterable[Any] = repeat(None)
-    if sources is not None:
-        given = _decode_sources(sources)
-    if len(lines) == 1:
-        lines[0] = lines[0] or _blob(db, position + 1, "event")
+    """The entries of a row without the first `skip`. Raises DatabaseError for what was never written so."""
+    try:
+        lines = events.split(b"\n")
+        given: Iterable[Any] = repeat(None)
         if sources is not None:
-            given = [_blob(db, position + 1, "source") if source is True else source for source in given]
-        types = [type_of(lines[0])]
-    else:
-        types = types_of(events, lines)
+            given = _decode_sources(sources)
+        if len(lines) == 1:
+            lines[0] = lines[0] or _blob(db, position, "event")
+            if sources is not None:
+                given = [_blob(db, position, "source") if source is True else source for source in given]
+            types = [type_of(lines[0])]
+        else:
+            types = types_of(events, lines)
+    except (msgspec.MsgspecError, UnicodeError, TypeError, AttributeError) as exc:
+        raise sqlite3.DatabaseError(f"the events at position {position} cannot be read: {exc}") from exc
+    if len(lines) != amount:
+        raise sqlite3.DatabaseError(f"there are {len(lines)} events at position {position}, not {amount}")
     # a hundred thousand of these make a replay: let C do the loop
-    entries = list(map(Entry, repeat(session_id), count(seq + 1), count(position + 1), types, lines, given))
+    numbers, places = count(seq - amount + 1), count(position - amount + 1)
+    entries = list(map(Entry, repeat(session_id), numbers, places, types, lines, given))
     return entries[skip:] if skip else entries
 
 

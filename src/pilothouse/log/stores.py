@@ -248,6 +248,10 @@ class Devices(Store):
         change = Update(Device, (device_id,), {"last_seen": self._keeper.now()})
         return cast(Device, (await self._one(change)).record)
 
+    async def change(self, device_id: str, **values: Any) -> Device:
+        """Give it another name, or other scopes. Raises UnknownRecord."""
+        return cast(Device, (await self._one(Update(Device, (device_id,), values))).record)
+
     async def revoke(self, device_id: str) -> Device:
         """Its credential is worth nothing from now on. Raises UnknownRecord."""
         change = Update(Device, (device_id,), {"revoked": self._keeper.now()}, where={"revoked": None})

@@ -193,8 +193,12 @@ def _stored(kind: type[Record], items: Iterable[tuple[str, Any]]) -> list[Any]:
 
 
 def _record(kind: type[R], row: tuple[Any, ...]) -> R:
+    """Raises DatabaseError for a row that was never written so."""
     fields = dict(zip(columns(kind), row, strict=True))
-    for name in kind.documents:
-        if fields[name] is not None:
-            fields[name] = msgspec.json.decode(fields[name])
-    return msgspec.convert(fields, kind)
+    try:
+        for name in kind.documents:
+            if fields[name] is not None:
+                fields[name] = msgspec.json.decode(fields[name])
+        return msgspec.convert(fields, kind)
+    except (msgspec.MsgspecError, UnicodeError, TypeError) as exc:
+        raise sqlite3.DatabaseError(f"a row of {kind.table} cannot be read: {exc}") from exc

@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 
 from .checkpoint import Checkpointer
 from .commit import NOTE_SECONDS, GroupCommit, Job
-from .database import NO_FTS, Synchronous, explain, open_for_writing, prepare, prepare_search
+from .database import FAILURES, NO_FTS, Synchronous, close, explain, open_for_writing, prepare, prepare_search
 from .errors import LogClosed, LogError
 from .lock import FileLock
 from .rows import last_position
@@ -88,38 +88,35 @@ class Writer:
 
     def _run(self) -> None:
         lock = FileLock(self._path)
+        db: sqlite3.Connection | None = None
         try:
             prepare(self._path)
             notice = lock.acquire()
             db = open_for_writing(self._path, synchronous=self._synchronous, max_bytes=self._max_bytes)
+            work, opened = self._begin(db, [notice] if notice else [])
         except BaseException as exc:
-            lock.release()
-            self._tell(_fail, self._opened, exc)
+            if db is not None:
+                close(db, self._path)
+            lock.release()  # before it is told: whoever is told may try again at once
+            self._tell(_fail, self._opened, explain(self._path, exc) if isinstance(exc, FAILURES) else exc)
             return
+        self._tell(_finish, self._opened, opened)
         try:
-            work = self._begin(db, [notice] if notice else [])
-            if work is not None:
-                checkpoints = Checkpointer(db, self._path)
-                try:
-                    self._work(work, checkpoints)
-                finally:
-                    checkpoints.close()
-                work.settle()
+            checkpoints = Checkpointer(db, self._path)
+            try:
+                self._work(work, checkpoints)
+            finally:
+                checkpoints.close()
+            work.settle()
         finally:
-            _close(db)
+            close(db, self._path)
             lock.release()
             self._abandon()
 
-    def _begin(self, db: sqlite3.Connection, notices: list[str]) -> GroupCommit | None:
-        try:
-            indexed = prepare_search(db, wanted=self._full_text)
-            work = GroupCommit(db, self._path, self._now, indexed=indexed)
-            opened = Opened(last_position(db), notices if indexed else [*notices, NO_FTS], indexed=indexed)
-        except BaseException as exc:
-            self._tell(_fail, self._opened, explain(self._path, exc) if isinstance(exc, sqlite3.Error) else exc)
-            return None
-        self._tell(_finish, self._opened, opened)
-        return work
+    def _begin(self, db: sqlite3.Connection, notices: list[str]) -> tuple[GroupCommit, Opened]:
+        indexed = prepare_search(db, wanted=self._full_text)
+        work = GroupCommit(db, self._path, self._now, indexed=indexed)
+        return work, Opened(last_position(db), notices if indexed else [*notices, NO_FTS], indexed=indexed)
 
     def _work(self, work: GroupCommit, checkpoints: Checkpointer) -> None:
         while True:
@@ -181,10 +178,3 @@ def _finish(future: asyncio.Future[object], result: object) -> None:
 def _fail(future: asyncio.Future[object], error: BaseException) -> None:
     if not future.done():
         future.set_exception(error)
-
-
-def _close(db: sqlite3.Connection) -> None:
-    try:
-        db.close()
-    except sqlite3.Error:
-        logger.warning("the log's file could not be closed in order; it is recovered when next opened", exc_info=True)

@@ -160,9 +160,12 @@ class SearchResults(Record, tag_field="type", tag="search_results"):
 
 
 class CommandOutput(Record, tag_field="type", tag="command_output"):
+    """Added: the `signal` that ended the command; its exit code is then -1, unless the agent told another."""
+
     exit_code: int
     stdout: str
     stderr: str
+    signal: str | None = None
 
 
 class WebContent(Record, tag_field="type", tag="web_content"):

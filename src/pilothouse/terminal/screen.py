@@ -72,12 +72,17 @@ ENDED = {"completed": ("✓", "green"), "failed": ("✗", "red"), "cancelled": (
 LEVELS = {"warning": "yellow", "error": "red", "success": "green"}
 UNSHOWN = ("file_read", "search", "web")
 """Calls whose output is not worth the room: files that were read, lists of hits, pages."""
+LIVE = ("terminal", "other")
+"""Calls whose output is shown while they run: commands, and what may be one; some agents do not say."""
 # what follows the end of a call and is shown with it
 WITH_CALL = (FileChangeEvent, FileChangeBatchEvent, GitOperationEvent, WebOperationEvent)
 
 
 class Screen(Printer):
-    """Draws one session. `echo` shows what the user said as well; `live` gives what changes a region of its own."""
+    """Draws one session. `echo` shows what the user said as well; `live` gives what changes a region of its own.
+
+    `hint` is shown while something is under way.
+    """
 
     def __init__(
         self,
@@ -86,12 +91,14 @@ class Screen(Printer):
         echo: bool = False,
         live: bool | None = None,
         clock: Callable[[], float] = time.monotonic,
+        hint: str = "Ctrl-C stops",
     ) -> None:
         super().__init__(console)
         self._speech = Speech(self, echo=echo)
         self.session = Session()
         self._is_live = console.is_terminal if live is None else live
         self._clock = clock
+        self._hint = hint
         self._live: Live | None = None
         self._ticker: asyncio.Task[None] | None = None
         self._busy: tuple[str, float] | None = None
@@ -385,14 +392,14 @@ class Screen(Printer):
                 continue
             suffix = duration((now - since) * 1000) if now - since >= 1 else ""
             parts.append(title_line(frame, "yellow", headline(entry), self._depth(entry), suffix))
-            if entry.output and entry.category == "terminal":
+            if entry.output and entry.category in LIVE:
                 parts.append(Padding(output_tail(entry.output, lines=5), (0, 0, 0, 2)))
         if self._plan:
             parts += [Text(), *map(plan_step, self._plan)]
         if self._busy is not None:
             doing, since = self._busy
             line = Text.assemble((f"{frame} ", "cyan"), (f"{doing} · {duration((now - since) * 1000)}", "dim"))
-            line.append(" · Ctrl-C stops", style="dim")
+            line.append(f" · {self._hint}", style="dim")
             parts += [Text(), line] if parts or self.last else [line]
         return Group(*parts)
 

@@ -4,53 +4,12 @@ from __future__ import annotations
 
 import re
 
+from ..dialects.transcript.texts import clean, duration, shown, title_of
+
 __all__ = ["Blocks", "clean", "duration", "shown", "size_of", "title_of"]
 
 LIMIT = 16 * 1024
 """Characters after which a block is given up as one: a flood must not be held back for its end."""
-
-# sequences with parameters, strings for the terminal (titles, links, clipboard), and two-character ones
-_ESCAPES = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]|\x9b[0-?]*[@-~]"
-)
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-# characters that turn the direction of text, or cannot be seen: a command must not look like another
-_HIDDEN = re.compile(r"[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
-
-
-def clean(text: str) -> str:
-    """What a program printed, without anything that steers a terminal. Lines that were overwritten show their end."""
-    text = _ESCAPES.sub("", text.replace("\r\n", "\n"))
-    if "\r" in text:
-        text = "\n".join(line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.split("\n"))
-    return _CONTROLS.sub("", text).expandtabs(4)
-
-
-def shown(text: str) -> str:
-    """Text on which somebody decides: what could hide something in it is made visible, nothing is taken away."""
-    text = _CONTROLS.sub(lambda found: _picture(found[0]), text.replace("\r\n", "\n"))
-    return _HIDDEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text).expandtabs(4)
-
-
-def _picture(control: str) -> str:
-    code = ord(control)
-    return chr(0x2400 + code) if code < 0x20 else "␡" if code == 0x7F else f"⟨U+{code:04X}⟩"
-
-
-def title_of(text: str) -> str:
-    """A title on one line."""
-    return " ".join(shown(text).split())
-
-
-def duration(milliseconds: float) -> str:
-    seconds = milliseconds / 1000
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes:02} min"
-    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
 
 def size_of(count: float) -> str:

@@ -125,7 +125,8 @@ async def test_after_a_failure_nothing_is_taken_until_it_is_mended(log: HeldLog)
     await recorder.mend()
     assert recorder.failure is None
     assert recorder.session.turn is not None
-    assert recorder.session.turn.stop_reason == "interrupted"
+    assert recorder.session.turn.stop_reason == "error"
+    assert "no room left" in str(recorder.session.items[-1])
     recorder.note("kept", {})
     assert await recorder.commit() == await log.last_seq("s") == recorder.session.seq
 

@@ -190,6 +190,22 @@ def test_a_flood_is_thinned_out_and_says_so() -> None:
     assert left_out + 2 * whole.count("é") + len("the end") == 10_000 * 100 + len("the end")
 
 
+def test_of_a_long_flood_only_glimpses_are_shown_at_a_slow_rate() -> None:
+    pieces = Pieces(burst=1000, rate=10, piece=100, glimpse=20)
+    got, now = [], 0.0
+    for number in range(10_000):
+        pieces.add(f"{number:09}\n".encode())
+        if text := pieces.take(now):
+            got.append((now, text))
+        now += 0.1
+    late = [(when, text) for when, text in got if when > 100]
+    assert sum(len(text.encode()) for _, text in got) < 1000 + 1000 * 10 * 4  # with what is said of the rest
+    assert all(text.startswith("\n… ") and len(text.partition(" …\n")[2]) == 20 for _, text in late)
+    # each is the end of what had come by then
+    assert all(text.endswith(f"{round(when * 10):09}\n") for when, text in late)
+    assert len(late) > 100
+
+
 def test_the_last_piece_says_what_is_no_character() -> None:
     pieces = Pieces()
     pieces.add("🎉".encode()[:2])

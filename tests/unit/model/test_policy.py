@@ -70,10 +70,17 @@ def test_the_empty_policy_asks_about_everything(empty: Any) -> None:
     assert run(empty, "ls") == "ask"
 
 
+@pytest.mark.parametrize("none", [[], ()])
+def test_an_empty_list_of_rules_is_no_rules_and_no_broken_policy(none: Any) -> None:
+    decision = decide(none, "Read", {"file_path": "src/a.ts"}, WORKSPACE)
+    assert decision == decide(None, "Read", {"file_path": "src/a.ts"}, WORKSPACE)
+    assert (decision.outcome, decision.reason) == ("ask", "Ask: `Read src/a.ts` is not covered by a rule.")
+
+
 @pytest.mark.parametrize(
     ("policy", "path"),
     [
-        ([], "policy"),
+        (["ls"], "policy"),
         ("allow", "policy"),
         ({"autoApprove": []}, "autoApprove"),
         ({"autoApprove": {"reads": "yes"}}, "autoApprove.reads"),

@@ -65,6 +65,24 @@ def test_the_end_of_a_call_waits_for_its_files_and_its_warning() -> None:
     ]
 
 
+def test_what_a_command_prints_is_shown_while_it_runs() -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=100)
+    screen = Screen(console, live=False, clock=lambda: 0.0)
+    for one in call("c", "make"):
+        screen.show(one)
+    seen = []
+    for text in ("compiling a.c\n", "compiling b.c\n", "".join(f"line {number}\n" for number in range(20_000))):
+        screen.show(event("progress:update", label="make", toolCallId="c", output=text))
+        with console.capture() as captured:
+            console.print(screen._region())
+        seen.append([line.strip() for line in captured.get().splitlines()[1:]])
+    assert seen[:2] == [["compiling a.c"], ["compiling a.c", "compiling b.c"]]
+    assert seen[2][-5:] == [f"line {number}" for number in range(19_995, 20_000)]
+    assert len(seen[2]) == 6  # and how many came before
+    assert out.getvalue() == ""  # it is printed for good once it has ended
+
+
 def test_a_call_that_never_ended_is_no_success() -> None:
     assert drawn(*call("c", "sleep 9"), custom("turn_ended", turnId="t", stopReason="end_turn")).startswith(
         "✗ $ sleep 9"

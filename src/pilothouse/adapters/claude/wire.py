@@ -2,11 +2,14 @@
 
 Each version of the CLI adds types and fields. So only what is used is named, fields beyond it are ignored, and a line
 of a type that is not known here is an `Unknown` that keeps the whole object: a reader skips it, counts it, and goes on.
+A field that is there but is not what it should be counts as absent: it must not cost the line.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -117,10 +120,11 @@ class Line(Wire, tag_field="type"):
 
 
 class System(Line, tag="system"):
-    """News of the CLI itself. `init` and `hook_response` have types of their own."""
+    """News of the CLI itself. `init` and `hook_response` have types of their own; of others `fields` has everything."""
 
     subtype: str
     session_id: str | None = None
+    fields: dict[str, Any] = {}
 
 
 class Init(System, kw_only=True, tag="system"):
@@ -132,22 +136,33 @@ class Init(System, kw_only=True, tag="system"):
     cwd: str | None = None
     permissionMode: str | None = None  # noqa: N815  # the one camelCase name among the CLI's
     slash_commands: list[str] = []
+    mcp_servers: list[Any] = []
     claude_code_version: str | None = None
 
 
 class HookResponse(System, kw_only=True, tag="system"):
     subtype: Literal["hook_response"]
     hook_name: str
+    hook_id: str | None = None
+    hook_event: str | None = None
+    output: str | None = None
     stdout: str | None = None
     stderr: str | None = None
     exit_code: int | None = None
+    outcome: str | None = None
 
 
 class Assistant(Line, tag="assistant"):
+    """A message of the model, often one block at a time. With an `error` it is the CLI that speaks of a failure."""
+
     message: Message
     session_id: str | None = None
     parent_tool_use_id: str | None = None
+    agent_id: str | None = None
     uuid: str | None = None
+    error: str | None = None
+    is_api_error_message: bool = False
+    api_error_status: int | None = None
 
 
 class User(Line, tag="user"):
@@ -157,7 +172,10 @@ class User(Line, tag="user"):
     session_id: str | None = None
     parent_tool_use_id: str | None = None
     tool_use_result: Any = None
+    tool_result_meta: list[Any] = []
     uuid: str | None = None
+    isReplay: bool = False  # noqa: N815
+    isSynthetic: bool = False  # noqa: N815
 
 
 class StreamEvent(Line, tag="stream_event"):
@@ -179,7 +197,12 @@ class Result(Line, tag="result"):
     num_turns: int | None = None
     total_cost_usd: float | None = None
     usage: dict[str, Any] | None = None
+    modelUsage: dict[str, Any] = {}  # noqa: N815
     errors: list[Any] = []
+    origin: dict[str, Any] | None = None
+    queued_turn_count: int | None = None
+    api_error: str | None = None
+    api_error_status: int | None = None
 
 
 class ControlRequest(Line, tag="control_request"):
@@ -229,10 +252,42 @@ def read_line(line: bytes | str) -> Line | Unknown:
         return Unknown(raw, "its type is not known")
     if cls is System and isinstance(subtype, str):
         cls = _SYSTEM.get(subtype, System)
-    try:
-        return msgspec.convert(raw, cls)
-    except msgspec.ValidationError as exc:
-        return Unknown(raw, str(exc))
+    line = _convert(raw, cls)
+    if type(line) is System:
+        line.fields = raw
+    return line
+
+
+MENDED = 12
+"""Fields of one line that may be wrong before the line itself is."""
+_PLACE = re.compile(r" - at `\$((?:\.\w+)+)`$")
+
+
+def _convert(raw: dict[str, Any], cls: type[Line]) -> Line | Unknown:
+    mended, reason = raw, ""
+    for _ in range(MENDED):
+        try:
+            return msgspec.convert(mended, cls)
+        except msgspec.ValidationError as exc:
+            reason = str(exc)
+        place = _PLACE.search(reason)
+        if place is None:
+            break
+        mended = deepcopy(raw) if mended is raw else mended
+        if not _drop(mended, place[1].split(".")[1:]):
+            break
+    return Unknown(raw, reason)
+
+
+def _drop(raw: dict[str, Any], path: list[str]) -> bool:
+    """Remove the field at a path, so that its default takes its place."""
+    node: Any = raw
+    for key in path[:-1]:
+        node = node.get(key) if isinstance(node, dict) else None
+    if not isinstance(node, dict) or path[-1] not in node:
+        return False
+    del node[path[-1]]
+    return True
 
 
 _encode = msgspec.json.Encoder().encode
@@ -240,7 +295,7 @@ _encode = msgspec.json.Encoder().encode
 
 def encode_line(line: Line) -> bytes:
     """A line for the CLI's standard input, without its newline."""
-    return _encode(line)
+    return _encode(line.fields if type(line) is System and line.fields else line)
 
 
 def user_line(content: str | list[dict[str, Any]]) -> bytes:
@@ -268,6 +323,8 @@ def stop_reason(result: Result) -> str | None:
     """
     if result.stop_reason in ("refusal", "max_tokens"):
         return result.stop_reason
+    if result.api_error == "max_output_tokens":
+        return "max_tokens"
     if (result.terminal_reason or "").startswith("aborted"):
         return "cancelled"
     if result.subtype.startswith("error_max_"):

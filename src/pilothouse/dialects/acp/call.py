@@ -22,6 +22,7 @@ __all__ = [
     "judged_input",
     "known_input",
     "locations",
+    "named_terminals",
     "parent_of",
     "risk_of",
     "terminal_piece",
@@ -40,7 +41,7 @@ class Call:
     __slots__ = (
         "approval", "args", "category", "content", "ended", "executing", "id", "input", "kind", "locations", "mark",
         "meta", "name", "parent", "printed", "questions", "raw_input", "raw_output", "rejected", "shown", "since",
-        "spawned", "status", "sub_agent", "title", "unfinished",
+        "spawned", "status", "sub_agent", "terminals", "title", "unfinished",
     )  # fmt: skip
 
     def __init__(self, call_id: str, now: str) -> None:
@@ -62,6 +63,7 @@ class Call:
         self.since = now
         self.executing = self.ended = self.rejected = self.spawned = self.approval = self.unfinished = False
         self.questions: list[str] = []
+        self.terminals: list[str] = []
         self.mark = 0
 
     def end(self, *, unfinished: bool = False) -> None:
@@ -74,7 +76,7 @@ class Call:
         if not unfinished:
             self.raw_input, self.input = None, {}
         self.raw_output, self.locations, self.meta = None, None, {}
-        self.content, self.args, self.shown, self.printed = [], "", "", Text()
+        self.content, self.args, self.shown, self.printed, self.terminals = [], "", "", Text(), []
 
     def reopen(self) -> None:
         """Its end comes after all."""
@@ -207,6 +209,11 @@ def locations(call: Call) -> list[dict[str, Any]] | None:
     return to_wire(call.locations) if call.locations else None
 
 
+def named_terminals(call: Call) -> list[str]:
+    """The terminals that the content of a call shows."""
+    return [item.terminal_id for item in call.content if isinstance(item, schema.TerminalToolCallContent)]
+
+
 def terminal_piece(update: Any) -> str | None:
     """Terminal output that some agents send in `_meta`, a piece at a time."""
     meta = getattr(update, "field_meta", None)
@@ -220,11 +227,13 @@ def terminal_piece(update: Any) -> str | None:
     return None
 
 
-def failure(call: Call, output: str, code: int | None) -> ACPError:
+def failure(call: Call, output: str, code: int | None, signal: str | None = None) -> ACPError:
     if call.status == "failed":
         name = "rejected" if call.rejected else "tool_failed"
-        details = {"exitCode": code} if code is not None else None
-        return ACPError(code=name, message=output or "The tool failed.", recoverable=True, details=details)
+        told = {"exitCode": code, "signal": signal}
+        details = {key: value for key, value in told.items() if value is not None} or None
+        silent = f"The command was ended by {signal}." if signal is not None else "The tool failed."
+        return ACPError(code=name, message=output or silent, recoverable=True, details=details)
     # the agent calls it completed, yet the command says otherwise
     message = f"The command ended with exit code {code}."
     return ACPError(code="exit_code", message=message, recoverable=True, details={"exitCode": code})

@@ -37,12 +37,27 @@ from ...model.records import FileChange
 from ...model.session import milliseconds_between
 from ...model.tools import describe_tool_call, questions_of, todos_of
 from . import outcomes
-from .call import ENDED, Call, asked_view, failure, is_new, known_input, locations, risk_of, terminal_piece
+from .call import (
+    ENDED,
+    Call,
+    asked_view,
+    failure,
+    is_new,
+    known_input,
+    locations,
+    named_terminals,
+    risk_of,
+    terminal_piece,
+)
 from .stream import Stream
+from .terminals import Terminal, Terminals
 
 __all__ = ["Calls"]
 
 _encode = msgspec.json.Encoder().encode
+
+PIECE = 64 * 1024
+"""Characters of output in one event."""
 
 LANGUAGES = {
     "c": "c", "cc": "cpp", "cpp": "cpp", "cs": "csharp", "css": "css", "ex": "elixir", "go": "go", "h": "c",
@@ -62,6 +77,7 @@ class Calls:
         self._emit = stream.emit
         self._workspace = workspace
         self._calls: dict[str, Call] = {}
+        self._terminals = Terminals()
 
     def get(self, call_id: str) -> Call | None:
         return self._calls.get(call_id)
@@ -93,13 +109,57 @@ class Calls:
         piece = terminal_piece(update)
         if piece is not None:
             call.printed.append(piece)
-        if call.status in ENDED:
-            self._finish(call, update)
-        elif piece is not None or (call.status == "in_progress" and not fresh and changed & {"content", "raw_output"}):
+        named = self._named(call) if "content" in changed else []
+        ends = call.status in ENDED
+        grew = call.status == "in_progress" and not fresh and bool(changed & {"content", "raw_output"})
+        # whatever the update itself says comes first, because its source rides there
+        if not ends and (piece is not None or grew):
             self._progress(call, changed, piece)
-        elif not count:
+        elif not count and (named or not ends):
             self._progress(call, changed)
+        with self._stream.unsourced():
+            for terminal in named:
+                self._tell(call, terminal.shown)
+        if ends:
+            self._finish(call, update)
         return call
+
+    # -- terminals of the client --
+
+    def printed(self, terminal_id: str, text: str) -> None:
+        """Something was printed in a terminal: told if an open call shows it, else kept for one that will."""
+        terminal = self._terminals.get(terminal_id)
+        terminal.print(text)
+        call = self._calls.get(terminal.call_id) if terminal.call_id is not None else None
+        if call is not None and not call.ended:
+            self._tell(call, text)
+
+    def terminated(self, terminal_id: str, *ending: Any) -> None:
+        """The program in a terminal ended. Its call tells of that when it ends itself."""
+        terminal = self._terminals.get(terminal_id)
+        terminal.end(*ending)
+        # between turns there is no call that could still name it
+        self._terminals.sweep(*(() if self._stream.turn else (0,)))
+
+    def _named(self, call: Call) -> list[Terminal]:
+        """Note the terminals that a call shows; those that it did not show before and that have output."""
+        new = [one for one in dict.fromkeys(named_terminals(call)) if one not in call.terminals]
+        call.terminals += new
+        for one in new:
+            self._terminals.get(one).call_id = call.id
+        return self._terminals.of(new)
+
+    def _tell(self, call: Call, text: str) -> None:
+        if not text:
+            return
+        if not call.executing:
+            self.execute(call)  # some agents never say so
+        for start in range(0, len(text), PIECE):
+            self._progress(call, set(), text[start : start + PIECE])
+
+    def _printed(self, call: Call) -> str:
+        """What was printed while the call ran, by its agent's account or in the client's terminals."""
+        return str(call.printed) or "\n".join(terminal.shown for terminal in self._terminals.of(call.terminals))
 
     def asked(self, asked: Any) -> tuple[Call, Call]:
         """The call that a permission request is about, and that call as the request shows it.
@@ -246,11 +306,12 @@ class Calls:
             self.execute(call)
             call.since = since
         output = self._said(call, update)
-        code = outcomes.exit_code(call.raw_output, call.meta) if call.category == "terminal" else None
+        code, signal = self._exit(call)
         done = call.status == "completed" and not code
         changes = outcomes.file_changes(call, output, self._workspace)
+        category = "terminal" if call.terminals else call.category
         structured = outcomes.structured_output(
-            call.category, call.raw_input, call.raw_output, output, changes if done else [], code
+            category, call.raw_input, call.raw_output, output, changes if done else [], code, signal
         )
         ending: dict[str, Any] = {
             "tool_call_id": call.id,
@@ -263,14 +324,30 @@ class Calls:
             self._emit(ToolCallResultEvent, **ending)
             self._effects(call, output, changes)
         else:
-            self._emit(ToolCallErrorEvent, error=failure(call, output, code), **ending)
+            self._emit(ToolCallErrorEvent, error=failure(call, output, code, signal), **ending)
         self._completed(call, output, "answered" if done else "declined")
+        self._terminals.let_go(call.id, call.terminals)
         call.end()
+
+    def _exit(self, call: Call) -> tuple[int | None, str | None]:
+        """Exit code and signal of what the call ran: as its agent tells it, else as its last terminal ended."""
+        ended = [terminal for terminal in self._terminals.of(call.terminals) if terminal.ended]
+        if call.category != "terminal" and not ended:
+            return None, None
+        code = outcomes.exit_code(call.raw_output, call.meta)
+        signal = outcomes.signal_name(call.raw_output, call.meta)
+        if code is None and signal is None and ended:
+            return ended[-1].exit_code, ended[-1].signal
+        return code, signal
 
     def _said(self, call: Call, update: Any) -> str:
         """The output of a call that ended. What was shown before it ran was about its input."""
         final = update.content if update.content is not None else []
         said = outcomes.output_text(final, call.raw_output)
+        lent = self._terminals.of(call.terminals)
+        if lent:
+            told = all(terminal.text.strip() in said for terminal in lent)
+            return said if told else "\n".join(filter(None, (self._printed(call), said)))
         if said or (update.content is not None and not call.printed):
             return said
         return str(call.printed) or call.shown
@@ -317,10 +394,12 @@ class Calls:
                     recoverable=True,
                 ),
                 duration=milliseconds_between(call.since, self._stream.now),
-                output=str(call.printed) or call.shown or None,
+                output=self._printed(call) or call.shown or None,
             )
             self._completed(call, message, "cancelled")
+            self._terminals.let_go(call.id, call.terminals)
             call.end(unfinished=True)
+        self._terminals.sweep(0)
 
     def answered(self, question_id: str, outcome: str, answer: Any) -> bool:
         """A question that a tool asked is answered before its call ends; whether there is one."""

@@ -38,11 +38,21 @@ from ...model.tools import command_text, file_paths, patch_text
 from .call import Call
 from .content import block_text
 
-__all__ = ["exit_code", "file_changes", "git_operations", "output_text", "structured_output", "web_operation"]
+__all__ = [
+    "exit_code",
+    "file_changes",
+    "git_operations",
+    "output_text",
+    "signal_name",
+    "structured_output",
+    "web_operation",
+]
 
 MATCHES = 200
 """Search hits kept in structured output; the text has them all."""
 SUMMARY = 500
+KILLED = -1
+"""Exit code of a command that a signal ended and that therefore has none."""
 
 _HIT = re.compile(r"(?P<file>[^\s:][^:\n]*):(?P<line>\d+)[:|-]\s?(?P<content>.*)")
 _NOTHING = re.compile(r"no (files|matches|results)( were)? found", re.IGNORECASE)
@@ -73,18 +83,27 @@ def _said(raw: Any) -> str:
 
 def exit_code(raw_output: Any, meta: Any = None) -> int | None:
     """The exit code of a command, wherever the agent put it."""
+    for place in _exit_places(raw_output, meta):
+        for key in _EXIT_KEYS:
+            code = place.get(key)
+            if isinstance(code, int) and not isinstance(code, bool):
+                return code
+    return None
+
+
+def signal_name(raw_output: Any, meta: Any = None) -> str | None:
+    """The signal that ended a command, wherever the agent put it."""
+    told = (place.get("signal") for place in _exit_places(raw_output, meta))
+    return next((signal for signal in told if isinstance(signal, str) and signal), None)
+
+
+def _exit_places(raw_output: Any, meta: Any) -> list[Mapping[str, Any]]:
     places = [raw_output]
     if isinstance(raw_output, Mapping):
         places.append(raw_output.get("metadata"))
     if isinstance(meta, Mapping):
         places.append(meta.get("terminal_exit"))
-    for place in places:
-        if isinstance(place, Mapping):
-            for key in _EXIT_KEYS:
-                code = place.get(key)
-                if isinstance(code, int) and not isinstance(code, bool):
-                    return code
-    return None
+    return [place for place in places if isinstance(place, Mapping)]
 
 
 # -- files --------------------------------------------------------------------------------------------------------
@@ -140,14 +159,20 @@ def _written(raw: Any, metadata: Any, output: str, workspace: str | None) -> lis
 
 
 def structured_output(
-    category: str, raw_input: Any, raw_output: Any, output: str, changes: list[FileChange], code: int | None
+    category: str,
+    raw_input: Any,
+    raw_output: Any,
+    output: str,
+    changes: list[FileChange],
+    code: int | None,
+    signal: str | None = None,
 ) -> ToolStructuredOutput | None:
     """The output as data, where the agent told enough of it."""
     if len(changes) == 1 and changes[0].diff is not None:
         change = changes[0]
         return FileDiff(path=change.path, diff=change.diff or "", change_type=change.change_type)
-    if category == "terminal" and code is not None:
-        return _command_output(raw_output, output, code)
+    if category == "terminal" and (code is not None or signal is not None):
+        return _command_output(raw_output, output, code, signal)
     if isinstance(raw_input, Mapping):
         if category in ("search", "file_read") and isinstance(raw_input.get("pattern"), str):
             return SearchResults(results=_matches(output))
@@ -157,13 +182,14 @@ def structured_output(
     return None
 
 
-def _command_output(raw: Any, output: str, code: int) -> CommandOutput:
+def _command_output(raw: Any, output: str, code: int | None, signal: str | None) -> CommandOutput:
     stdout = raw.get("stdout") if isinstance(raw, Mapping) else None
     stderr = raw.get("stderr") if isinstance(raw, Mapping) else None
     return CommandOutput(
-        exit_code=code,
+        exit_code=KILLED if code is None else code,
         stdout=stdout if isinstance(stdout, str) else output,
         stderr=stderr if isinstance(stderr, str) else "",
+        signal=signal,
     )
 
 

@@ -2,7 +2,8 @@
 
 An event that carries its source gives it back byte for byte. An event without one, because it was made by the hub or
 by an adapter that does not speak ACP, gives updates made here. An event whose source rides on an earlier one gives
-nothing.
+nothing. The end of a call whose output the hub told, because it was printed in a terminal of the hub that no consumer
+can ask for, gives that output as well.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ class Projector:
 
     def __init__(self) -> None:
         self._streamed: set[tuple[str, str]] = set()
+        self._printed: set[str] = set()
         self._context: dict[str, Any] | None = None
 
     def project(self, event: Event) -> list[bytes]:
@@ -62,7 +64,11 @@ class Projector:
         if source is None:
             maker = _MAKERS.get(type(event))
             return [_encode(update) for update in maker(self, event)] if maker else []
-        return [source] if source and _is_update(event) else []
+        updates = [source] if source and _is_update(event) else []
+        if isinstance(event, (ToolCallResultEvent, ToolCallErrorEvent)) and event.tool_call_id in self._printed:
+            self._printed.discard(event.tool_call_id)
+            updates.append(_encode(_call(event.tool_call_id, content=_shown(event.output or ""))))
+        return updates
 
     # -- makers --
 
@@ -113,18 +119,21 @@ class Projector:
             fields["content"] = _shown(event.output)
         elif event.output is not None:
             # content is replaced by each update; sent whole each time, long outputs would cost their square
+            self._printed.add(event.tool_call_id)
             fields["_meta"] = {"terminal_output_delta": {"data": event.output, "terminal_id": event.tool_call_id}}
         if event.locations is not None:
             fields["locations"] = event.locations
         return [_call(event.tool_call_id, **fields)]
 
     def _result(self, event: ToolCallResultEvent) -> Made:
+        self._printed.discard(event.tool_call_id)
         fields: dict[str, Any] = {"status": "completed", "content": _shown(event.output)}
         if event.structured is not None:
             fields["rawOutput"] = event.structured
         return [_call(event.tool_call_id, **fields)]
 
     def _error(self, event: ToolCallErrorEvent) -> Made:
+        self._printed.discard(event.tool_call_id)
         text = event.error.message
         if event.output and event.output != text:
             text = f"{event.output}\n{text}"

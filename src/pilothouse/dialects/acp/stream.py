@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, cast
 
 from ...model.events import DERIVED, ACPEvent, Event, SessionStatusChangedEvent, TodoUpdateEvent
@@ -40,6 +41,15 @@ class Stream:
             before, self.status = self.status, status
             self.emit(SessionStatusChangedEvent, from_=before, to=status, reason=because)
         return event
+
+    @contextmanager
+    def unsourced(self) -> Iterator[None]:
+        """What is emitted in here was told by no update; consumers of updates get one made for it."""
+        before, self.source = self.source, None
+        try:
+            yield
+        finally:
+            self.source = before
 
     def todos(self, items: Iterable[Mapping[str, Any]]) -> bool:
         """Append the list of things to do, unless it is the one that was told last."""

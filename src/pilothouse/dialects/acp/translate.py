@@ -11,8 +11,7 @@ Nothing is swallowed: what has no event type becomes `custom`, what cannot be re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from ...acp.lenient import Repair
@@ -120,7 +119,7 @@ class Translator:
         setup = mapping(result)
         path = self.workspace or ""
         model = model_of(setup)
-        with self._unsourced():
+        with self._stream.unsourced():
             self._stream.emit(
                 SessionStartedEvent,
                 agent=agent,
@@ -146,7 +145,7 @@ class Translator:
         self._stream.now = now
         if self.turn is None:
             self._close("unfinished", "The session was resumed; how the tool call ended was not told.", "end_turn")
-        with self._unsourced():
+        with self._stream.unsourced():
             self._stream.emit(SessionResumedEvent, previous_session_id=previous)
             self._setup(mapping(result))
         return self._stream.take()
@@ -163,7 +162,7 @@ class Translator:
     def paused(self, now: str, reason: str | None = None) -> list[ACPEvent]:
         """No further turn begins until the session is resumed."""
         self._stream.now = now
-        with self._unsourced():
+        with self._stream.unsourced():
             self._stream.emit(SessionPausedEvent, reason=reason)
         return self._stream.take()
 
@@ -171,7 +170,7 @@ class Translator:
         """The session is over. What is open is closed first."""
         self._stream.now = now
         self._close("session_completed", "The session was closed before the tool call ended.", "cancelled")
-        with self._unsourced():
+        with self._stream.unsourced():
             self._stream.emit(SessionCompletedEvent, summary=summary)
         return self._stream.take()
 
@@ -180,7 +179,7 @@ class Translator:
     def prompt(self, prompt: Any, now: str, *, turn_id: str, message_id: str | None = None) -> list[ACPEvent]:
         """A prompt is sent to the agent: text, or content blocks."""
         self._stream.now = now
-        with self._unsourced():
+        with self._stream.unsourced():
             self.turn, self._stream.turn = turn_id, True
             self._custom("pilothouse", "turn_started", {"turnId": turn_id})
             content = [to_content(block) for block in as_blocks(prompt)]
@@ -209,7 +208,7 @@ class Translator:
         message = string(fields, "message") or "The agent answered with an error."
         code, data = fields.get("code"), fields.get("data")
         self._close("turn_failed", "The turn failed before the tool call ended.", "error")
-        with self._unsourced():
+        with self._stream.unsourced():
             limited = rate_limit(self._stream, code, message, data)
             name = "rate_limited" if limited else _ERRORS.get(code if isinstance(code, int) else 0, "agent_error")
             agent_code = str(code) if code is not None else None
@@ -222,7 +221,7 @@ class Translator:
         how = "was killed or vanished" if exit_code is None else f"ended with exit code {exit_code}"
         self._close("agent_died", f"The agent {how} before the tool call ended.", "error")
         details = {"exitCode": exit_code, "stderrTail": sound(stderr_tail)}
-        with self._unsourced():
+        with self._stream.unsourced():
             self._emit_error("agent_died", f"The agent {how}.", details, None)
         return self._end("error", None) if self.turn is not None else self._stream.take()
 
@@ -239,7 +238,7 @@ class Translator:
     def _close(self, code: str, message: str, stop_reason: str) -> None:
         """Close everything that is open, in the order a reader expects: words, questions, calls."""
         self._speech.close(stop_reason)
-        with self._unsourced():
+        with self._stream.unsourced():
             for request_id in list(self._approvals):
                 self._resolved(request_id, approved=False, resolved_by="cancelled", reason=message)
             for question_id in list(self._questions):
@@ -249,7 +248,7 @@ class Translator:
 
     def _end(self, stop_reason: str, source: bytes | None) -> list[ACPEvent]:
         turn, self.turn, self._stream.turn = self.turn, None, False
-        with self._unsourced():
+        with self._stream.unsourced():
             data = {"turnId": turn or "", "stopReason": stop_reason}
             event = self._custom("pilothouse", "turn_ended", data, because=stop_reason)
             event.source = source
@@ -303,7 +302,7 @@ class Translator:
         if resolved_by not in _DECIDERS:
             raise ValidationError(f"Expected one of {', '.join(_DECIDERS)}; got {resolved_by!r}", "resolved_by")
         self._stream.now = now
-        with self._unsourced():
+        with self._stream.unsourced():
             if request_id in self._approvals:
                 self._resolved(
                     request_id,
@@ -332,7 +331,7 @@ class Translator:
         self._speech.close()
         wire = mapping(params)
         call_id = wire.get("toolCallId")
-        with self._unsourced():
+        with self._stream.unsourced():
             self._questions.append(question_id)
             self._stream.waiting[question_id] = "waiting_for_input"
             event = self._stream.emit(
@@ -348,7 +347,7 @@ class Translator:
     def answer(self, question_id: str, now: str, *, outcome: str, answer: Any = None) -> list[ACPEvent]:
         """A question was answered (`answered`), refused (`declined`) or dropped (`cancelled`)."""
         self._stream.now = now
-        with self._unsourced():
+        with self._stream.unsourced():
             if question_id in self._questions:
                 self._answered(question_id, outcome, sound(answer))
             else:
@@ -360,6 +359,34 @@ class Translator:
         self._stream.waiting.pop(question_id, None)
         data = {"questionId": question_id, "outcome": outcome, "answer": answer}
         self._custom("pilothouse", "question_answered", data)
+
+    # -- terminals that the client lends --
+
+    def terminal_output(self, terminal_id: str, text: str, now: str) -> list[ACPEvent]:
+        """Something was printed in a terminal of the client.
+
+        It is progress of the tool call that shows the terminal. Without an open one it gives no event, and is told
+        when a call names the terminal.
+        """
+        self._stream.now = now
+        with self._stream.unsourced():
+            self._calls.printed(terminal_id, sound(text))
+        return self._stream.take()
+
+    def terminal_ended(
+        self,
+        terminal_id: str,
+        *,
+        output: str | None = None,
+        left_out: int = 0,
+        exit_code: int | None = None,
+        signal: str | None = None,
+    ) -> None:
+        """The program in a terminal ended; `output` is the end of what it printed after `left_out` bytes.
+
+        That gives no event: the end of the call that shows the terminal has it, unless its agent says otherwise.
+        """
+        self._calls.terminated(terminal_id, sound(output), left_out, exit_code, signal)
 
     # -- everything else --
 
@@ -376,7 +403,7 @@ class Translator:
     def fact(self, name: str, data: dict[str, Any], now: str) -> list[ACPEvent]:
         """Something that only the hub knows, as a `custom` event of namespace `pilothouse`."""
         self._stream.now = now
-        with self._unsourced():
+        with self._stream.unsourced():
             self._custom("pilothouse", name, sound(data))
         return self._stream.take()
 
@@ -388,15 +415,6 @@ class Translator:
 
     def _custom(self, namespace: str, name: str, data: dict[str, Any], because: str | None = None) -> Event:
         return self._stream.emit(CustomEvent, because=because, namespace=namespace, event_name=name, data=data)
-
-    @contextmanager
-    def _unsourced(self) -> Iterator[None]:
-        """What is emitted in here was told by no update; consumers of updates get one made for it."""
-        before, self._stream.source = self._stream.source, None
-        try:
-            yield
-        finally:
-            self._stream.source = before
 
 
 _DECIDERS = ("user", "policy", "timeout", "cancelled")

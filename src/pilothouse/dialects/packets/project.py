@@ -45,19 +45,33 @@ class Projector:
     """The packets of a session's events in order.
 
     It does what `packets_from_event` does, and knows besides which messages came in pieces: a whole one that did not,
-    from an adapter that does not stream, is sent whole.
+    from an adapter that does not stream, is sent whole. It also knows which calls had output in a terminal of the hub;
+    the end of such a call has that output, because the update that told of the end has not.
     """
 
     def __init__(self) -> None:
         self._streamed: set[tuple[str, str]] = set()
+        self._printed: set[str] = set()
 
     def project(self, event: Event) -> list[Made]:
+        if isinstance(event, (ToolCallResultEvent, ToolCallErrorEvent)):
+            return self._ended(event)
         if event.source is None:
             if isinstance(event, (MessageDeltaEvent, ThinkingDeltaEvent)):
                 self._streamed.add(_key(event))
             elif isinstance(event, (MessageCompleteEvent, ThinkingCompleteEvent)):
                 return self._complete(event)
+            elif isinstance(event, ProgressEvent) and event.tool_call_id is not None and event.output is not None:
+                self._printed.add(event.tool_call_id)
         return packets_from_event(event)
+
+    def _ended(self, event: ToolCallResultEvent | ToolCallErrorEvent) -> list[Made]:
+        packets = packets_from_event(event)
+        if event.tool_call_id in self._printed:
+            self._printed.discard(event.tool_call_id)
+            if event.source is not None:
+                packets += _tool_result(event) if isinstance(event, ToolCallResultEvent) else _tool_error(event)
+        return packets
 
     def _complete(self, event: MessageCompleteEvent | ThinkingCompleteEvent) -> list[Made]:
         if _key(event) in self._streamed:
@@ -181,7 +195,8 @@ def _metadata(structured: ToolStructuredOutput | None) -> Made:
     match structured:
         case CommandOutput():
             output = structured.stdout + structured.stderr
-            return {"output": output, "exit": structured.exit_code, "description": "", "truncated": False}
+            told = {"output": output, "exit": structured.exit_code, "description": "", "truncated": False}
+            return {**told, "signal": structured.signal} if structured.signal is not None else told
         case SearchResults():
             return {"count": len(structured.results), "truncated": False}
         case FileDiff():

@@ -1,7 +1,8 @@
 """The folded view of a session, which the UI, replays and exports show.
 
 `transcript(session)` gives the entries, `group_items` the view with runs of tool calls folded together, `to_markdown`
-and `to_json` the exports. All of it is computed from the folded session, so live and stored sessions look the same.
+and `to_json` the exports; `html.to_html`, which brings a reader of Markdown along, is imported by whoever needs it. All
+of it is computed from the folded session, so live and stored sessions look the same.
 """
 
 from .entries import (

@@ -49,6 +49,7 @@ def decide(
 ) -> Decision:
     """What `policy` says about a call of the tool `name` with `input`, in a session whose directory is `workspace`.
 
+    No rules, given as None, as an empty list or as an empty policy, means that everything is asked about.
     Paths are compared by their letters. Links on the disk cannot be seen here: who has the disk resolves them first.
     Never raises for any JSON; a policy that cannot be read asks, and its reason names the member.
     """
@@ -64,7 +65,7 @@ def decide(
 
 
 def _rules(policy: object) -> Rules:
-    if isinstance(policy, list | tuple) and policy and all(isinstance(rule, Rule) for rule in policy):
+    if isinstance(policy, list | tuple) and all(isinstance(rule, Rule) for rule in policy):
         for rule in policy:
             _readable(rule)
         return tuple(policy)

@@ -14,7 +14,9 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 
-from ..dialects.transcript import (
+from ...model.records import ImageContent
+from ...model.session import Session, sound
+from .entries import (
     ApprovalEntry,
     ArtifactEntry,
     CompactionEntry,
@@ -26,12 +28,9 @@ from ..dialects.transcript import (
     ThinkingEntry,
     TodoListEntry,
     ToolCallEntry,
-    transcript,
 )
-from ..model.records import ImageContent
-from ..model.session import Session, sound
-from ..terminal.endings import totals
-from ..terminal.texts import clean, duration, shown
+from .texts import clean, duration, shown, totals
+from .view import transcript
 
 __all__ = ["to_html"]
 
@@ -62,7 +61,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 def to_html(session: Session) -> str:
     """The page."""
-    title = escape(session.title or f"Session {session.id}")
+    title = escape(clean(session.title or f"Session {session.id}"))
     facts = [session.agent, session.model or "", session.working_directory, session.started_at, *totals(session)]
     body = "\n".join(part for entry in transcript(session) for part in _WRITERS[type(entry)](entry))
     page = f"""<!doctype html>
@@ -134,7 +133,7 @@ def _diff(diff: Any) -> str:
         lines.append(f'<span class="{kind}">{escape(line)}</span>' if kind else escape(line))
     more = f"\n… {diff.omitted:,} more lines" if diff.omitted else ""
     counted = f"+{diff.lines_added} −{diff.lines_removed}"
-    return f'<p class="dim">{escape(diff.display_path)} {counted}</p><pre>{chr(10).join(lines)}{more}</pre>'
+    return f'<p class="dim">{escape(shown(diff.display_path))} {counted}</p><pre>{chr(10).join(lines)}{more}</pre>'
 
 
 def _todos(entry: TodoListEntry) -> Iterator[str]:
@@ -151,7 +150,7 @@ def _approval(entry: ApprovalEntry) -> Iterator[str]:
     why = " — ".join(filter(None, [f"{outcome} by {by}" if by else outcome, entry.reason or ""]))
     reasons = "".join(f"<li>{escape(shown(reason))}</li>" for reason in entry.risk_reasons)
     head = f"? {escape(shown(entry.description or entry.tool_name))} "
-    head += f'<span class="dim">{escape(entry.risk_level)} risk · {escape(why)}</span>'
+    head += f'<span class="dim">{escape(entry.risk_level)} risk · {escape(clean(why))}</span>'
     yield _folded(head, f"<ul>{reasons}</ul>" if reasons else "")
 
 
@@ -159,7 +158,7 @@ def _question(entry: QuestionEntry) -> Iterator[str]:
     answer = entry.outcome or "not answered"
     if entry.answer is not None:
         answer = f"{answer}: {entry.answer}"
-    yield f'<p>? {escape(clean(entry.question))} <span class="dim">{escape(answer)}</span></p>'
+    yield f'<p>? {escape(clean(entry.question))} <span class="dim">{escape(clean(answer))}</span></p>'
 
 
 def _notification(entry: NotificationEntry) -> Iterator[str]:
@@ -176,7 +175,7 @@ def _compaction(entry: CompactionEntry) -> Iterator[str]:
 
 def _artifact(entry: ArtifactEntry) -> Iterator[str]:
     about = entry.artifact if isinstance(entry.artifact, Mapping) else {}
-    yield f'<p class="dim">artifact {escape(str(about.get("name") or about.get("path") or ""))}</p>'
+    yield f'<p class="dim">artifact {escape(shown(str(about.get("name") or about.get("path") or "")))}</p>'
 
 
 def _custom(entry: CustomEntry) -> Iterator[str]:

@@ -1,0 +1,138 @@
+"""`pilothouse attach`: a session from any event on, as it is stored and then as it happens."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from .exits import Exit, Failure, reported
+from .output import complete
+
+if TYPE_CHECKING:
+    from ..app import Archive
+    from ..config import Config
+    from ..log.records import SessionRecord
+    from ..model.session import Session
+    from ..remote.hub import RemoteHub
+    from .conversation import Conversation
+
+__all__ = ["attach"]
+
+CLOSING = 10.0
+"""Seconds that a hub which is closing has to let go of the log, before what it wrote last is read."""
+STEP = 0.05
+
+
+@click.command()
+@click.argument("session", metavar="ID")
+@click.option("--since", type=click.IntRange(0), metavar="SEQ", help="Only what came after this event.")
+@click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON, and nothing else.")
+@click.option("--no-follow", is_flag=True, help="Stop at the end of what is stored.")
+@reported
+def attach(session: str, since: int | None, as_json: bool, no_follow: bool) -> None:
+    """Watch a session: what happened, then what happens.
+
+    What its agent asks for is asked here too, and whoever answers first decides. Ctrl-C leaves, and the session goes
+    on; `pilothouse cancel` stops its turn. Without a running hub, or when that ends, so does this.
+    """
+    sys.exit(complete(_attach(session, since or 0, as_json, not no_follow)))
+
+
+async def _attach(beginning: str, since: int, as_json: bool, follow: bool) -> int:
+    import asyncio
+
+    from ..app import open_archive
+    from ..app.running import find_hub
+    from ..config import load_config
+    from .conversation import Conversation, Manners
+
+    config = load_config()
+    async with open_archive(config) as archive:
+        record = await archive.match(beginning)
+        if since > record.last_seq:
+            raise Failure(f"{record.id} has {record.last_seq} events, so none after {since}", Exit.USAGE)
+        hub = await find_hub(config) if follow else None
+        conversation = Conversation(Manners(as_json=as_json, parks=True, echo=True, hint="Ctrl-C leaves"))
+        conversation.watch_signals()
+        try:
+            if hub is None:
+                await _stored(archive, conversation, record, since)
+                if follow:
+                    click.echo("No hub is running: this is all there is. `pilothouse send` goes on with it.", err=True)
+                return Exit.OK
+            return await _watched(config, hub, archive, conversation, record, since)
+        except asyncio.CancelledError:
+            if conversation.left is None:
+                raise
+            return conversation.left
+        finally:
+            await conversation.close()
+
+
+async def _watched(
+    config: Config, hub: RemoteHub, archive: Archive, conversation: Conversation, record: SessionRecord, since: int
+) -> int:
+    import asyncio
+
+    from ..remote.errors import ConnectionLost
+    from .sides import There
+
+    side = There(hub.session(record.id, agent_name=record.agent, cwd=record.cwd))
+    conversation.join(side, await _folded(archive, record, since), live_from=record.last_seq)
+    conversation.introduce()
+    try:
+        with contextlib.suppress(ConnectionLost):
+            await conversation.watch()
+        await _closed(config)
+        conversation.rest()
+        await _stored(archive, conversation, record, conversation.seq)
+        click.echo(f"The hub has gone. `pilothouse attach {_again(record, conversation)}` goes on from here.", err=True)
+    except asyncio.CancelledError:
+        if conversation.left == Exit.CANCELLED:
+            conversation.left = int(Exit.OK)
+            conversation.rest()
+            back = f"`pilothouse attach {_again(record, conversation)}` comes back"
+            click.echo(f"Detached; the session goes on. {back}, `pilothouse cancel {record.id}` stops it.", err=True)
+        raise
+    return Exit.OK
+
+
+def _again(record: SessionRecord, conversation: Conversation) -> str:
+    return f"{record.id} --since {conversation.seq}"
+
+
+async def _closed(config: Config) -> None:
+    """Wait until the hub has let go: what it says at its end is stored then."""
+    import asyncio
+
+    from ..app import lock_holder
+
+    for _ in range(int(CLOSING / STEP)):
+        if lock_holder(config.database) is None:
+            return
+        await asyncio.sleep(STEP)
+
+
+async def _stored(archive: Archive, conversation: Conversation, record: SessionRecord, since: int) -> None:
+    """Draw what is stored beyond an event."""
+    if conversation.seq == 0 and since:
+        conversation.begin_at(await _folded(archive, record, since))
+    async for entry in archive.entries(record.id, since):
+        conversation.draw([entry])
+
+
+async def _folded(archive: Archive, record: SessionRecord, since: int) -> Session:
+    """The session as it was after an event."""
+    from ..model.events import decode_event
+    from ..model.session import Session
+
+    session = Session(id=record.id)
+    if since:
+        async for entry in archive.entries(record.id):
+            if entry.seq > since:
+                break
+            session.apply(decode_event(entry.data))
+    return session

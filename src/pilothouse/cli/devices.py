@@ -1,0 +1,178 @@
+"""`pilothouse pair`, `devices` and `revoke`: phones, browsers and programs with a credential of their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .exits import Exit, Failure, reported
+from .output import ago, complete, console, print_json
+
+if TYPE_CHECKING:
+    from ..remote.hub import RemoteHub
+
+__all__ = ["devices", "pair", "revoke"]
+
+SCOPES = ("read", "prompt", "approve", "admin")
+STEP = 0.3
+LOOKS = 10
+ENDS = {
+    "expired": "The code has expired; nobody used it.",
+    "locked": "Too many wrong codes were given; nobody was let in.",
+    "withdrawn": "The code was withdrawn.",
+}
+
+
+@click.command()
+@click.option("--name", help="What to call the device; by default what it calls itself.")
+@click.option(
+    "--scope", "scopes", type=click.Choice(SCOPES), multiple=True, help="What it may do; by default all but admin."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the ticket as JSON, and do not wait.")
+@reported
+def pair(name: str | None, scopes: tuple[str, ...], as_json: bool) -> None:
+    """Let a phone or another device in: shows a QR code, and waits until it is used.
+
+    Scan it with the device and type the code that is shown here. The code works once, and not for long. Ctrl-C
+    withdraws it.
+    """
+    complete(_pair(name, list(scopes) or None, as_json))
+
+
+async def _pair(name: str | None, scopes: list[str] | None, as_json: bool) -> None:
+    import asyncio
+
+    from ..app.running import find_hub
+    from ..config import load_config
+    from .qr import print_qr
+
+    hub = await find_hub(load_config())
+    if hub is None or hub.url is None:
+        raise Failure("no hub is running that a device could reach; `pilothouse serve` starts one", Exit.HOME)
+    pairing = await hub.start_pairing(name=name, scopes=scopes)
+    if as_json:
+        print_json(pairing)
+        return
+    print_qr(str(pairing["url"]))
+    code = click.style(str(pairing["code"]), bold=True)
+    click.echo(f"Scan it with the device, or open {pairing['url']} there, and type {code}.")
+    click.echo(f"It may: {', '.join(pairing['scopes'])}. The code works for {pairing['expiresIn'] // 60} minutes.")
+    try:
+        state = await _settled(hub, str(pairing["id"]))
+    except asyncio.CancelledError:
+        await hub.withdraw_pairing(str(pairing["id"]))
+        raise
+    if state["state"] != "used":
+        raise Failure(ENDS.get(state["state"], f"The pairing ended: {state['state']}."), Exit.ERROR)
+    device = next((one for one in await hub.devices() if one["id"] == state.get("deviceId")), {})
+    click.echo(f"Paired: {_shown(device.get('name', '?'))} ({state.get('deviceId')}).")
+
+
+async def _settled(hub: RemoteHub, pairing_id: str) -> dict[str, Any]:
+    """The pairing once it has ended; one that was used a moment ago gets the time to name its device."""
+    import asyncio
+
+    looks = 0
+    while True:
+        state = await hub.pairing(pairing_id)
+        is_used = state["state"] == "used"
+        looks += is_used
+        if (state["state"] != "pending" and not is_used) or state.get("deviceId") or looks > LOOKS:
+            return state
+        await asyncio.sleep(STEP)
+
+
+@click.command()
+@click.option("--all", "everything", is_flag=True, help="List revoked ones as well.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@reported
+def devices(everything: bool, as_json: bool) -> None:
+    """List paired devices, what each may do, and when it was last here."""
+    found = [device for device in complete(_devices()) if everything or not device.get("revoked")]
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        click.echo("No device is paired. `pilothouse pair` lets one in.", err=True)
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for column in ("device", "name", "may", "last seen", ""):
+        table.add_column(column, overflow="fold")
+    for device in found:
+        seen = ago(device["lastSeen"]) if device.get("lastSeen") else "never"
+        row = (device["id"], _shown(device["name"]), ", ".join(device["scopes"]), seen)
+        table.add_row(*map(Text, row), Text("revoked" if device.get("revoked") else "", style="red"))
+    console().print(table)
+
+
+async def _devices() -> list[dict[str, Any]]:
+    from ..app import open_archive
+    from ..app.running import find_hub
+    from ..config import load_config
+    from ..log.records import Device
+
+    config = load_config()
+    hub = await find_hub(config)
+    if hub is not None:
+        return await hub.devices()
+    async with open_archive(config) as archive:
+        return [_row(record) for record in await archive.find(Device, {})]
+
+
+def _row(record: Any) -> dict[str, Any]:
+    """A device of the archive as the hub tells it; never its credential."""
+    return {
+        "id": record.id,
+        "name": record.name,
+        "scopes": record.scopes,
+        "created": record.created,
+        "lastSeen": record.last_seen,
+        "revoked": record.revoked,
+        "connections": 0,
+    }
+
+
+@click.command()
+@click.argument("device", metavar="ID|NAME")
+@reported
+def revoke(device: str) -> None:
+    """Send a device away: its credential and its open connections end at once."""
+    found = complete(_revoke(device))
+    click.echo(f"Revoked: {_shown(found['name'])} ({found['id']}).")
+
+
+async def _revoke(wanted: str) -> dict[str, Any]:
+    from ..app import open_hub
+    from ..app.running import find_hub
+    from ..config import load_config
+
+    found = _matched(wanted, [device for device in await _devices() if not device.get("revoked")])
+    config = load_config()
+    hub = await find_hub(config)
+    if hub is not None:
+        await hub.revoke(found["id"])
+    else:
+        async with open_hub(config, []) as own:
+            await own.log.devices.revoke(found["id"])
+    return found
+
+
+def _matched(wanted: str, known: list[dict[str, Any]]) -> dict[str, Any]:
+    """The device of this id, the beginning of it, or of this name. Raises Failure."""
+    begins = (wanted, f"dev_{wanted}")
+    found = [one for one in known if wanted and (one["id"].startswith(begins) or one["name"] == wanted)]
+    exact = [one for one in found if one["id"] == wanted]
+    if len(exact or found) != 1:
+        what = "no device" if not found else f"{len(found)} devices"
+        raise Failure(f"{what} fit {wanted!r}; `pilothouse devices` lists them", Exit.USAGE)
+    return (exact or found)[0]
+
+
+def _shown(text: str) -> str:
+    from ..terminal.texts import title_of
+
+    return title_of(str(text))

@@ -1,0 +1,219 @@
+"""Turns run from the terminal: by the hub that runs on this home already, else by one of this process's own.
+
+A session of a hub elsewhere outlives the terminal. One's own hub is reachable for other commands while it runs, and
+waits at the end for what they began in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import difflib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from msgspec import Struct
+
+from ..acp.errors import RequestError
+from ..adapters.known import DEMO
+from ..adapters.registry import Registry
+from ..app import open_archive, open_hub, registry
+from ..app.running import find_hub
+from ..app.serving import serving_aside
+from ..config import Config, load_config
+from ..hub.errors import AgentFailed
+from ..hub.hub import Hub
+from ..log.errors import LogLocked
+from ..log.records import SessionRecord
+from ..model.session import Session, dump, load
+from ..remote.hub import RemoteHub
+from .conversation import Conversation, Manners
+from .exits import Exit, Failure
+from .output import title_of_prompt
+from .sides import Here, There
+
+__all__ = ["Options", "start", "stored_session"]
+
+PACE = "0.02"
+"""Seconds between two pieces of the scripted agent's text, for people to read along."""
+AUTH_REQUIRED = -32000
+LINGER_STEP = 0.02
+SETTLING = 20
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What was asked for."""
+
+    prompt: str
+    agent: str | None = None
+    cwd: Path | None = None
+    session: str | None = None
+    manners: Manners = Manners()
+
+
+def start(options: Options) -> int:
+    """Run it; the answer is an exit code. Raises what `exits.reported` explains."""
+    return asyncio.run(_start(load_config(), options))
+
+
+async def _start(config: Config, options: Options) -> int:
+    record = (await stored_session(config, options.session))[0] if options.session is not None else None
+    agents = registry(config)
+    name = _agent_name(config, agents, options, record)
+    launch = _usable(agents, name)
+    cwd = options.cwd or (Path(launch.cwd) if launch.cwd else Path.cwd())
+    conversation = Conversation(options.manners)
+    conversation.watch_signals()
+    try:
+        running = await find_hub(config)
+        if running is None:
+            if name == DEMO and conversation.keyboard is not None:
+                os.environ.setdefault("PILOTHOUSE_DEMO_PACE", PACE)
+            try:
+                return await _here(config, conversation, options, agents, name, cwd, record)
+            except LogLocked:  # another one was quicker
+                running = await find_hub(config)
+                if running is None:
+                    raise
+        return await _there(config, running, conversation, options, name, cwd, record)
+    except asyncio.CancelledError:
+        if conversation.left is None:
+            raise
+        return conversation.left
+    finally:
+        await conversation.close()
+
+
+# -- in this process ----------------------------------------------------------------------------------------------
+
+
+async def _here(
+    config: Config,
+    conversation: Conversation,
+    options: Options,
+    agents: Registry,
+    name: str,
+    cwd: Path,
+    record: SessionRecord | None,
+) -> int:
+    os.environ.pop("PILOTHOUSE_TOKEN", None)  # no agent inherits it
+    async with open_hub(config, [name]) as hub, serving_aside(config, hub):
+        for notice in hub.notices:
+            if notice not in hub.log.notices:  # those are what this machine cannot do; `doctor` tells them
+                click.echo(notice, err=True)
+        if record is not None:
+            session = await hub.session(record.id)
+        else:
+            title = title_of_prompt(options.prompt)
+            session = await hub.start_session(name, cwd, title=title, policy=config.policy)
+        conversation.join(Here(session), load(dump(session.state)))
+        try:
+            code = await conversation.run(options.prompt)
+        except AgentFailed as exc:
+            if record is None:  # nothing ever happened in it
+                await hub.delete_session(session.id)
+            raise Failure(_why(exc, agents, name), Exit.NO_AGENT) from exc
+        with _code_kept(conversation, code):
+            await _linger(hub)
+        return code
+
+
+@contextlib.contextmanager
+def _code_kept(conversation: Conversation, code: int) -> Iterator[None]:
+    """Who leaves now leaves others' work, and not the own turn: the exit code stays that of the turn."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        if conversation.left == Exit.CANCELLED:
+            conversation.left = code
+        raise
+
+
+async def _linger(hub: Hub) -> None:
+    """Wait for the turns that other commands began in this hub."""
+    waited = 0
+    while others := [session for session in hub.live.values() if not session.is_idle]:
+        if waited == SETTLING:  # a turn of our own is over for us a moment before it is for the hub
+            names = ", ".join(session.id for session in others)
+            what = "it closes after their turns, or by Ctrl-C"
+            click.echo(f"Other commands use this hub ({names}); {what}.", err=True)
+        waited += 1
+        await asyncio.sleep(LINGER_STEP)
+
+
+# -- elsewhere ----------------------------------------------------------------------------------------------------
+
+
+async def _there(
+    config: Config,
+    hub: RemoteHub,
+    conversation: Conversation,
+    options: Options,
+    name: str,
+    cwd: Path,
+    record: SessionRecord | None,
+) -> int:
+    state = Session()
+    if record is not None:
+        record, state = await stored_session(config, record.id, folded=True)
+        session = hub.session(record.id, agent_name=record.agent, cwd=record.cwd)
+    else:
+        session = await hub.start_session(name, cwd, title=title_of_prompt(options.prompt))
+    conversation.join(There(session), state)
+    if state.turn_id is not None and conversation.screen is not None:
+        conversation.screen.note("A turn is under way; this prompt waits for its end.")
+    try:
+        return await conversation.run(options.prompt)
+    except asyncio.CancelledError:
+        if conversation.left is not None:
+            click.echo(f"The session goes on in the hub: `pilothouse attach {session.id}` comes back to it.", err=True)
+        raise
+
+
+async def stored_session(config: Config, beginning: str, *, folded: bool = False) -> tuple[SessionRecord, Session]:
+    """A session by the beginning of its id, and what its events tell so far. Raises UnknownSession, Ambiguous."""
+    async with open_archive(config) as archive:
+        record = await archive.match(beginning)
+        return record, await archive.fold(record.id) if folded else Session()
+
+
+# -- the agent ----------------------------------------------------------------------------------------------------
+
+
+def _agent_name(config: Config, agents: Registry, options: Options, record: SessionRecord | None) -> str:
+    """Raises Failure."""
+    if record is not None:
+        if options.agent not in (None, record.agent):
+            raise Failure(f"session {record.id} is one of {record.agent}, not of {options.agent}", Exit.USAGE)
+        return record.agent
+    name = options.agent or config.settings.default_agent
+    if name is None and len(config.agents) == 1:
+        name = next(iter(config.agents))
+    if name is None:
+        ready = ", ".join(name for name in agents.names if agents.launch(name) is not None)
+        raise Failure(f"name an agent with -a; ready on this machine: {ready}", Exit.USAGE)
+    if name not in agents:
+        close = difflib.get_close_matches(name, agents.names, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise Failure(f"no agent {name!r} is known; {hint}`pilothouse agents` lists them", Exit.USAGE)
+    return name
+
+
+def _usable(agents: Registry, name: str) -> Any:
+    """How the agent is started. Raises AdapterError, Failure."""
+    adapter, launch = agents.get(name), agents.launch(name)
+    if launch is None:
+        hint = f" To install it: {adapter.install_hint}" if adapter.install_hint else ""
+        raise Failure(f"{adapter.title} is not installed.{hint}", Exit.NO_AGENT)
+    return launch
+
+
+def _why(exc: AgentFailed, agents: Registry, name: str) -> str:
+    cause = exc.__cause__
+    login = getattr(getattr(agents.get(name), "program", None), "login", None)
+    if isinstance(cause, RequestError) and cause.code == AUTH_REQUIRED and login:
+        return f"{exc}. To log in: {login}"
+    return str(exc)

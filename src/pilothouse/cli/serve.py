@@ -1,0 +1,49 @@
+"""`pilothouse serve`: its options. What it does is in service.py."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .exits import reported
+
+__all__ = ["serve", "serve_and_open"]
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.option("--host", help="Where to listen; by default 127.0.0.1, which only this machine reaches.")
+@click.option("--port", type=click.IntRange(0, 65535), help="By default PILOTHOUSE_PORT, else 7717; 0 for a free one.")
+@click.option("--root-path", metavar="PATH", help="The path under which a proxy offers it, such as /pilothouse.")
+@click.option("--public-url", metavar="URL", help="Its address behind a proxy or tunnel, for links and QR codes.")
+@click.option("--tls-cert", type=FILE, help="Certificate for HTTPS, with its chain.")
+@click.option("--tls-key", type=FILE, help="The key of the certificate.")
+@click.option("--insecure-bind", is_flag=True, help="Listen beyond this machine without TLS.")
+@click.option("--browser/--no-browser", default=False, help="Open it in the browser.")
+@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+@click.option(
+    "--log-level", type=click.Choice(["error", "warning", "info", "debug"]), default="warning", show_default=True
+)
+@click.option("--log-json", is_flag=True, help="Log one JSON object a line.")
+@click.option("--log-file", type=FILE, help="Log to this file, not to stderr.")
+@reported
+def serve(**options: Any) -> None:
+    """Start the hub, for browsers, phones, editors and programs.
+
+    It prints its address and a link that logs one browser in. If it runs already, the same is printed of that one.
+    Ctrl-C stops it: turns under way are ended, and every session can be taken up again later.
+    """
+    from .service import ServeOptions, start
+
+    sys.exit(start(ServeOptions(**options)))
+
+
+def serve_and_open() -> None:
+    """What `pilothouse` without a command does."""
+    from .service import ServeOptions, start
+
+    sys.exit(reported(start)(ServeOptions(browser=sys.stdout.isatty())))

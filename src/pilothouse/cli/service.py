@@ -1,0 +1,215 @@
+"""The hub as a service in this terminal: started once per home, told of, and stopped in steps that are said.
+
+The port is taken before the hub is opened, so that a start which cannot succeed changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+
+import click
+from msgspec import Struct
+from msgspec.structs import replace
+
+from .. import __version__
+from ..app import open_hub
+from ..app.running import find_hub
+from ..app.serving import Bound, CannotListen, Serving, bind
+from ..config import Config, ServerConfig, load_config, parse_server, server_settings
+from ..hub.hub import Hub
+from ..hub.session import HubSession
+from ..remote.hub import RemoteHub, reach
+from .browser import open_browser
+from .exits import Exit, Failure
+from .logs import log_to
+from .output import short_path
+from .qr import print_qr
+
+__all__ = ["ServeOptions", "start"]
+
+
+class ServeOptions(Struct, frozen=True, kw_only=True):
+    """What was asked for; None is what the configuration says."""
+
+    host: str | None = None
+    port: int | None = None
+    root_path: str | None = None
+    public_url: str | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    insecure_bind: bool = False
+    browser: bool = False
+    quiet: bool = False
+    log_level: str = "warning"
+    log_json: bool = False
+    log_file: Path | None = None
+
+
+def start(options: ServeOptions) -> int:
+    """Serve until told to stop; the answer is an exit code. Raises what `exits.reported` explains."""
+    log_to(level=options.log_level, as_json=options.log_json, file=options.log_file)
+    config = load_config()
+    return asyncio.run(_start(config, _settings(config, options), options))
+
+
+def _settings(config: Config, options: ServeOptions) -> ServerConfig:
+    """What the command says goes before the environment, and that before the file. Raises ConfigError."""
+    fields = ("host", "port", "root_path", "public_url")
+    given = {name: value for name in fields if (value := getattr(options, name)) is not None}
+    given |= {name: str(value) for name in ("tls_cert", "tls_key") if (value := getattr(options, name)) is not None}
+    return parse_server(replace(server_settings(config), **given))
+
+
+async def _start(config: Config, settings: ServerConfig, options: ServeOptions) -> int:
+    running = await find_hub(config)
+    if running is not None:
+        await _already(config, running, options)
+        return Exit.OK
+    try:
+        bound = bind(settings, insecure=options.insecure_bind)
+    except CannotListen as exc:
+        raise Failure(str(exc), Exit.USAGE) from exc
+    say: Callable[[str], None] = (lambda text: None) if options.quiet else click.echo
+    try:
+        await _Service(config, bound, options, say).run()
+    finally:
+        bound.socket.close()
+    return Exit.OK
+
+
+async def _already(config: Config, running: RemoteHub, options: ServeOptions) -> None:
+    """A second start: tell of the first."""
+    pid = running.place.pid if running.place is not None else None
+    if running.url is None:
+        raise Failure(
+            f"process {pid} runs a session on {config.home} by `pilothouse run`, and only one hub can. Wait for it, "
+            "or start `pilothouse serve` first: `run` then uses it",
+            Exit.HOME,
+        )
+    link = await running.login_link()
+    if not options.quiet:
+        click.echo(f"Pilothouse runs on this home already (process {pid}).")
+        _print_facts({"address": running.url, "log in": f"{link['url']}  (one browser, once)"})
+    if options.browser:
+        await open_browser(config.home, str(link["url"]))
+
+
+def _print_facts(facts: dict[str, str]) -> None:
+    for name, text in facts.items():
+        click.echo(f"  {click.style(f'{name:8}', dim=True)} {text}")
+
+
+class _Service:
+    """From the open hub to the closed one."""
+
+    def __init__(self, config: Config, bound: Bound, options: ServeOptions, say: Callable[[str], None]) -> None:
+        self._config = config
+        self._bound = bound
+        self._options = options
+        self._say = say
+        self._stop = asyncio.Event()
+        self._signals = 0
+        self._live: Mapping[str, HubSession] = {}
+
+    async def run(self) -> None:
+        self._watch_signals()
+        async with self._hub() as hub, self._serving(hub) as serving:
+            for notice in (*hub.notices, *serving.notices):
+                click.echo(notice, err=True)
+            await self._greet(serving)
+            stop = asyncio.ensure_future(self._stop.wait())
+            ended = asyncio.ensure_future(serving.wait())
+            await asyncio.wait({stop, ended}, return_when=asyncio.FIRST_COMPLETED)
+            stop.cancel()
+            if ended.done():
+                raise Failure("the server ended by itself; the log has the reason", Exit.ERROR)
+            ended.cancel()
+
+    @contextlib.asynccontextmanager
+    async def _hub(self) -> AsyncIterator[Hub]:
+        async with open_hub(self._config) as hub:
+            self._live = hub.live
+            try:
+                yield hub
+            finally:
+                running = sum(session.agent_pid is not None for session in hub.live.values())
+                self._say(f"Ending {running} agent{'s' * (running != 1)} and closing the log.")
+        self._say("Done. Every session can be taken up again.")
+
+    @contextlib.asynccontextmanager
+    async def _serving(self, hub: Hub) -> AsyncIterator[Serving]:
+        async with Serving(self._config, hub, self._bound) as serving:
+            try:
+                yield serving
+            finally:
+                open_now = len(serving.server.connections)
+                self._say(f"\nStopping. Ending {open_now} connection{'s' * (open_now != 1)}. Ctrl-C again hurries.")
+
+    # -- the greeting --
+
+    async def _greet(self, serving: Serving) -> None:
+        own = await reach(self._config.home)
+        link = str((await own.login_link())["url"])
+        if not self._options.quiet:
+            await self._print_greeting(own, serving, link)
+        if self._options.browser:
+            await open_browser(self._config.home, link)
+
+    async def _print_greeting(self, own: RemoteHub, serving: Serving, link: str) -> None:
+        if sys.stdout.isatty():
+            await self._print_pairing(own)
+        ready = [str(agent["name"]) for agent in serving.agents() if agent.get("installed")]
+        click.echo(f"{click.style('Pilothouse', bold=True)} {__version__}")
+        facts = {
+            "address": self._bound.url,
+            "log in": f"{link}  (one browser, once, within 5 minutes)",
+            "agents": ", ".join(ready) or "none; `pilothouse agents` says how to get some",
+            "data": short_path(str(self._config.home)),
+        }
+        _print_facts(facts)
+        click.echo("  Ctrl-C stops it.")
+
+    async def _print_pairing(self, own: RemoteHub) -> None:
+        pairing = await own.start_pairing()
+        print_qr(str(pairing["url"]))
+        code = click.style(str(pairing["code"]), bold=True)
+        click.echo(f"Pair a phone: scan this and type {code} there. `pilothouse pair` shows another code later.")
+        if self._bound.is_private:
+            click.echo("Only this machine reaches the address; docs/guides/serve.md has the ways for phones.")
+        click.echo("")
+
+    # -- signals --
+
+    def _watch_signals(self) -> None:
+        if os.name != "posix":
+            return
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self._signalled)
+
+    def _signalled(self) -> None:
+        """The first one stops in order, the second kills the agents, the third gives up waiting."""
+        self._signals += 1
+        if self._signals == 1:
+            self._stop.set()
+        elif self._signals == 2:
+            self._say("Hurrying: agents are killed.")
+            for pid in [session.agent_pid for session in self._live.values()]:
+                if pid is not None:
+                    _kill(pid)
+        else:
+            os._exit(Exit.CANCELLED)  # the log is whole at any moment; the next start ends what was open
+
+
+def _kill(pid: int) -> None:
+    """End an agent with all that it started; each has a process group of its own."""
+    with contextlib.suppress(OSError):
+        group = os.getpgid(pid)
+        if group != os.getpgid(0):
+            os.killpg(group, signal.SIGKILL)

@@ -1,0 +1,160 @@
+"""A session as a conversation in the terminal sees it: one of this process's own hub, or one of a hub elsewhere.
+
+`Side` is all that a conversation needs. A session of a hub elsewhere (`RemoteSession`) fits as it is, but for taking
+a prompt back; `Here` and `There` make both the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any, Literal, NamedTuple, Protocol
+
+from ..hub.errors import DecidedOtherwise, IllegalCommand, UnknownApproval
+from ..hub.session import HubSession
+from ..remote.errors import Conflict, NotFound
+from ..remote.session import RemoteSession, TurnEnd, end_of
+
+__all__ = ["Here", "Remember", "Sent", "Side", "Stored", "There", "TurnEnd", "end_of"]
+
+Remember = Literal["once", "session", "project", "everywhere"]
+PATIENCE = 3.0
+"""Seconds that a terminal waits for a hub that went away."""
+
+
+class Stored(Protocol):
+    """An event as the log has it."""
+
+    @property
+    def seq(self) -> int: ...
+    @property
+    def data(self) -> bytes: ...
+
+
+class Sent(NamedTuple):
+    """A prompt that was accepted. `done` is there in this process's own hub: it fails when the log does."""
+
+    turn_id: str
+    done: asyncio.Future[Any] | None = None
+
+
+class Side(Protocol):
+    """One session. Decisions and cancellations that come too late are no errors: the events say what happened."""
+
+    id: str
+    agent_name: str
+    cwd: str
+    is_elsewhere: bool
+
+    def follow(self, after: int) -> AsyncGenerator[Sequence[Stored], None]: ...
+    async def start(self) -> None: ...
+    async def send(self, text: str) -> Sent: ...
+    async def withdraw(self, turn_id: str) -> None: ...
+    async def cancel(self) -> None: ...
+    async def decide(
+        self,
+        request_id: str,
+        *,
+        approved: bool | None,
+        option_id: str | None,
+        reason: str | None,
+        by: str | None,
+        remember: Remember,
+    ) -> None: ...
+    async def answer(self, question_id: str, answer: Any) -> None: ...
+    async def rename(self, title: str | None) -> None: ...
+
+
+class Here:
+    """A session of this process's own hub."""
+
+    is_elsewhere = False
+
+    def __init__(self, session: HubSession) -> None:
+        self._session = session
+        self.id, self.agent_name, self.cwd = session.id, session.agent_name, session.cwd
+
+    async def follow(self, after: int) -> AsyncGenerator[Sequence[Stored], None]:
+        async for batch in self._session.follow(after):
+            yield batch
+
+    async def start(self) -> None:
+        """Raises AgentFailed."""
+        await self._session.start()
+
+    async def send(self, text: str) -> Sent:
+        """Raises HubError."""
+        prompt = await self._session.send(text)
+        return Sent(prompt.turn_id, prompt.done)
+
+    async def withdraw(self, turn_id: str) -> None:
+        try:
+            self._session.cancel_queued(turn_id)
+        except IllegalCommand:  # it has its turn by now
+            await self._session.cancel()
+
+    async def cancel(self) -> None:
+        await self._session.cancel()
+
+    async def decide(self, request_id: str, *, by: str | None, **decision: Any) -> None:
+        try:
+            await self._session.decide(request_id, by=by or "user", **decision)
+        except (UnknownApproval, DecidedOtherwise):
+            pass
+
+    async def answer(self, question_id: str, answer: Any) -> None:
+        try:
+            self._session.answer(question_id, answer)
+        except (UnknownApproval, DecidedOtherwise):
+            pass
+
+    async def rename(self, title: str | None) -> None:
+        self._session.rename(title)
+
+
+class There:
+    """A session of a hub in another process."""
+
+    is_elsewhere = True
+
+    def __init__(self, session: RemoteSession) -> None:
+        self._session = session
+        self.id, self.agent_name, self.cwd = session.id, session.agent_name, session.cwd
+
+    async def follow(self, after: int) -> AsyncGenerator[Sequence[Stored], None]:
+        """Raises ConnectionLost."""
+        async with contextlib.aclosing(self._session.follow(after, patience=PATIENCE)) as batches:
+            async for batch in batches:
+                yield batch
+
+    async def start(self) -> None:
+        """The first prompt does it."""
+
+    async def send(self, text: str) -> Sent:
+        """Raises Refused."""
+        return Sent((await self._session.send(text)).turn_id)
+
+    async def withdraw(self, turn_id: str) -> None:
+        try:
+            await self._session.command({"command": "cancel_queued", "promptId": turn_id})
+        except Conflict:  # it has its turn by now
+            await self._session.cancel()
+
+    async def cancel(self) -> None:
+        await self._session.cancel()
+
+    async def decide(self, request_id: str, **decision: Any) -> None:
+        try:
+            await self._session.decide(request_id, **decision)
+        except (NotFound, Conflict):
+            pass
+
+    async def answer(self, question_id: str, answer: Any) -> None:
+        try:
+            await self._session.answer(question_id, answer)
+        except (NotFound, Conflict):
+            pass
+
+    async def rename(self, title: str | None) -> None:
+        await self._session.rename(title)

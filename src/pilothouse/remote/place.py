@@ -1,0 +1,117 @@
+"""Where the hub of a home directory is reached: a file in the home that the hub writes when it listens.
+
+The home belongs to its owner alone, so what the file says can be trusted as far as the file itself; a socket outside
+of the home (its path would be too long for the system) must lie in a directory that is the owner's alone as well,
+because others can put files into the directory above it. A file left by a hub that died is no error: nobody answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import stat
+import tempfile
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from ..acp.naming import camel
+
+__all__ = ["Place", "clear_place", "is_private", "read_place", "remove_place", "socket_path", "write_place"]
+
+FILE = "hub.json"
+SOCKET = "hub.sock"
+LONGEST = 103
+"""Bytes of a socket's path: macOS has room for 104 with the zero at the end, Linux for 108."""
+HAS_SOCKETS = hasattr(socket, "AF_UNIX")
+
+
+class Place(Struct, frozen=True, kw_only=True, rename=camel, omit_defaults=True):
+    """Where one hub listens. `socket` is for its owner; `host` and `port` need the token; `url` is for browsers."""
+
+    pid: int
+    socket: str | None = None
+    host: str | None = None
+    port: int | None = None
+    url: str | None = None
+    started: str = ""
+
+
+def read_place(home: Path) -> Place | None:
+    """What the home says of its hub; None when it says nothing that can be used. Whether it lives is another matter."""
+    try:
+        place = msgspec.json.decode((home / FILE).read_bytes(), type=Place)
+    except (OSError, msgspec.DecodeError):
+        return None
+    if place.socket is not None and not _is_safe(home, Path(place.socket)):
+        return None
+    return place
+
+
+def write_place(home: Path, place: Place) -> None:
+    """Say where this hub listens, at once and whole. Raises OSError."""
+    draft = home / f"{FILE}.{os.getpid()}.new"
+    with contextlib.suppress(FileNotFoundError):
+        draft.unlink()
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(msgspec.json.encode(place) + b"\n")
+    draft.replace(home / FILE)
+
+
+def remove_place(home: Path) -> None:
+    """Take back what this process said, and the socket with it."""
+    place = read_place(home)
+    if place is None or place.pid != os.getpid():
+        return
+    with contextlib.suppress(OSError):
+        (home / FILE).unlink()
+    if place.socket is not None:
+        _remove_socket(home, Path(place.socket))
+
+
+def clear_place(home: Path) -> None:
+    """Take away what a hub that died has left. Only for whoever holds the home's lock."""
+    place = read_place(home)
+    with contextlib.suppress(OSError):
+        (home / FILE).unlink()
+    if place is not None and place.socket is not None:
+        _remove_socket(home, Path(place.socket))
+
+
+def socket_path(home: Path) -> Path:
+    """Where this home's socket is to be: in it, or in a new private directory when that path would be too long."""
+    path = home / SOCKET
+    if len(os.fsencode(path)) <= LONGEST:
+        return path
+    return Path(tempfile.mkdtemp(prefix="pilothouse-", dir=_runtime())) / SOCKET
+
+
+def _runtime() -> str | None:
+    """A directory that goes when its user logs out, where the platform has one; else that for temporary files."""
+    given = os.environ.get("XDG_RUNTIME_DIR", "")
+    return given if given and len(given) < LONGEST // 2 and is_private(Path(given)) else None
+
+
+def is_private(directory: Path) -> bool:
+    """Whether only this user can look into a directory or change it."""
+    try:
+        found = directory.lstat()
+    except OSError:
+        return False
+    mine = not hasattr(os, "getuid") or found.st_uid == os.getuid()
+    return mine and stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o077
+
+
+def _is_safe(home: Path, path: Path) -> bool:
+    return path.is_absolute() and (path == home / SOCKET or is_private(path.parent))
+
+
+def _remove_socket(home: Path, path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()
+    if path.parent != home:
+        with contextlib.suppress(OSError):
+            path.parent.rmdir()

@@ -1,0 +1,220 @@
+"""One session of a hub in another process: prompts, decisions, and its events from any cursor on.
+
+What a call changes comes back as events. A stream that breaks goes on from its cursor when the hub is back, so each
+event is seen once and none is missed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any, Literal, NamedTuple
+
+from ..model.events import CustomEvent, Event, SessionErrorEvent, decode_event
+from .errors import ConnectionLost, NoHub, Refused, RemoteError
+from .http import Client, segment
+from .wire import Events
+
+__all__ = ["PATIENCE", "Remember", "RemoteSession", "RemoteTurn", "Stored", "TurnEnd", "end_of"]
+
+PATIENCE = 10.0
+"""Seconds that a stream waits for a hub that went away to come back."""
+FIRST_WAIT, LONGEST_WAIT = 0.05, 1.0
+CLIENT = "Pilothouse-Client"
+CLOSING = 503
+
+Remember = Literal["once", "session", "project", "everywhere"]
+
+
+class Stored(NamedTuple):
+    """An event as the hub's log has it: `data` is its JSON."""
+
+    seq: int
+    data: bytes
+
+
+class TurnEnd(NamedTuple):
+    """How a turn ended; `seq` is that of the event that says so."""
+
+    turn_id: str
+    stop_reason: str
+    seq: int
+    error: str | None = None
+
+
+class RemoteTurn(NamedTuple):
+    """A prompt that the hub has accepted. Its events lie beyond `seq`."""
+
+    turn_id: str
+    seq: int
+
+
+def end_of(event: Event, turn_id: str) -> TurnEnd | None:
+    """How the turn ended, if this event says so."""
+    if not isinstance(event, CustomEvent) or event.namespace != "pilothouse":
+        return None
+    if event.event_name == "turn_ended" and event.data.get("turnId") == turn_id:
+        return TurnEnd(turn_id, str(event.data.get("stopReason")), event.seq)
+    if event.event_name == "prompt_cancelled" and event.data.get("promptId") == turn_id:
+        return TurnEnd(turn_id, "cancelled", event.seq)
+    return None
+
+
+class RemoteSession:
+    """A session by its id; nothing is asked of the hub until something is wanted."""
+
+    def __init__(self, client: Client, session_id: str, *, agent_name: str = "", cwd: str = "") -> None:
+        self.id = session_id
+        self.agent_name = agent_name
+        self.cwd = cwd
+        self._client = client
+        self._path = f"/sessions/{segment(session_id)}"
+
+    async def snapshot(self, *, items: bool = True) -> dict[str, Any]:
+        """The session as its events tell it, with the `seq` to go on from; without `items` short. Raises NotFound."""
+        answer: dict[str, Any] = await self._client.request("GET", self._path, query={"items": items})
+        return answer
+
+    # -- events --
+
+    async def follow(self, after: int = 0, *, patience: float = PATIENCE) -> AsyncGenerator[list[Stored], None]:
+        """Batches of stored events beyond a seq: history, then live, also across a restart of the hub.
+
+        Raises ConnectionLost with the cursor when the hub went away and is not back in time; Refused when it is
+        there and says no. A hub that ended the stream in order, and is gone, is not waited for.
+        """
+        cursor, wait = after, FIRST_WAIT
+        deadline: float | None = None
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                async with contextlib.aclosing(self._batches(cursor)) as batches:
+                    async for batch in batches:
+                        wait, deadline = FIRST_WAIT, None
+                        if batch:
+                            cursor = batch[-1].seq
+                            yield batch
+                deadline = loop.time()  # it said goodbye: if nobody is there now, that was all
+            except (NoHub, ConnectionLost, Refused) as exc:
+                if isinstance(exc, Refused) and exc.status != CLOSING:
+                    raise
+                deadline = loop.time() + patience if deadline is None else deadline
+                if loop.time() >= deadline:
+                    raise ConnectionLost(f"the hub is gone; event {cursor} was the last", cursor) from exc
+            await asyncio.sleep(wait)
+            wait = min(wait * 2, LONGEST_WAIT)
+
+    async def _batches(self, after: int) -> AsyncGenerator[list[Stored], None]:
+        """One connection's worth of `follow`; an empty batch says that it is made."""
+        events, cursor = Events(), after
+        accept = {"Accept": "text/event-stream"}
+        async with self._client.answer("GET", f"{self._path}/events", query={"after": after}, headers=accept) as parts:
+            yield []
+            async for part in parts:
+                batch = [Stored(int(frame.id), frame.data) for frame in events.feed(part) if frame.id.isdecimal()]
+                batch = [stored for stored in batch if stored.seq > cursor]
+                if batch:
+                    cursor = batch[-1].seq
+                    yield batch
+
+    async def events(self, after: int = 0, *, patience: float = PATIENCE) -> AsyncIterator[Event]:
+        """Events beyond a seq: history, then live, until the hub is gone."""
+        async with contextlib.aclosing(self.follow(after, patience=patience)) as batches:
+            try:
+                async for batch in batches:
+                    for stored in batch:
+                        yield decode_event(stored.data)
+            except ConnectionLost:
+                return
+
+    # -- prompts --
+
+    async def send(self, content: Any, *, client_request_id: str | None = None) -> RemoteTurn:
+        """Give the session a prompt: text, or content blocks. It runs when those before it are done.
+
+        The same `client_request_id` again is the same prompt. Raises Refused.
+        """
+        body = {"content": content}
+        if client_request_id is not None:
+            body["client_request_id"] = client_request_id
+        headers = {"Prefer": "respond-async"}
+        answer = await self._client.request("POST", f"{self._path}/send-message", body, headers=headers)
+        return RemoteTurn(str(answer["turn_id"]), int(answer.get("seq") or 0))
+
+    async def prompt(self, content: Any, *, client_request_id: str | None = None) -> TurnEnd:
+        """`send`, and wait for the end of the turn. Who is cancelled here leaves the turn running.
+
+        Raises Refused, ConnectionLost.
+        """
+        turn = await self.send(content, client_request_id=client_request_id)
+        error: str | None = None
+        async with contextlib.aclosing(self.follow(turn.seq)) as batches:
+            async for batch in batches:
+                for stored in batch:
+                    event = decode_event(stored.data)
+                    if isinstance(event, SessionErrorEvent):
+                        error = event.error.message
+                    elif isinstance(event, CustomEvent) and event.event_name == "turn_started":
+                        error = None
+                    if (end := end_of(event, turn.turn_id)) is not None:
+                        return end._replace(error=error)
+        raise RemoteError("the stream ended before the turn")
+
+    async def cancel(self) -> bool:
+        """End the running turn; returns when it has ended, and whether there was one."""
+        answer = await self._client.request("POST", f"{self._path}/cancel")
+        return bool((answer or {}).get("cancelled"))
+
+    # -- decisions --
+
+    async def decide(
+        self,
+        request_id: str,
+        *,
+        approved: bool | None = None,
+        option_id: str | None = None,
+        reason: str | None = None,
+        by: str | None = None,
+        remember: Remember = "once",
+    ) -> dict[str, Any]:
+        """Decide an approval, by yes or no or by an option of the agent. Raises NotFound, Conflict, Refused."""
+        return await decide(self._client, request_id, approved, option_id, reason, by, remember)
+
+    async def answer(self, question_id: str, answer: Any = None) -> None:
+        """Answer a question; None declines. Raises NotFound, Conflict, Refused."""
+        await self.command({"command": "answer_question", "questionId": question_id, "answer": answer})
+
+    async def command(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Any command of the commands' reference; what came of it. Raises Refused."""
+        answer = await self._client.request("POST", f"{self._path}/commands", command)
+        return answer if isinstance(answer, dict) else {}
+
+    async def rename(self, title: str | None) -> None:
+        await self._client.request("PATCH", self._path, {"title": title})
+
+    async def delete(self) -> None:
+        """End the session and delete it with all its events."""
+        await self._client.request("DELETE", self._path)
+
+
+async def decide(
+    client: Client,
+    request_id: str,
+    approved: bool | None,
+    option_id: str | None,
+    reason: str | None,
+    by: str | None,
+    remember: Remember,
+) -> dict[str, Any]:
+    """The approval as it then is."""
+    body: dict[str, Any] = {"remember": remember} if remember != "once" else {}
+    if option_id is not None:
+        body["optionId"] = option_id
+    if approved is not None:
+        body["decision"] = "allow" if approved else "deny"
+    if reason is not None:
+        body["reason"] = reason
+    headers = {CLIENT: by} if by else None
+    answer: dict[str, Any] = await client.request("POST", f"/approvals/{segment(request_id)}", body, headers=headers)
+    return answer

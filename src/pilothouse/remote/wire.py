@@ -1,0 +1,156 @@
+"""HTTP/1.1 as a client reads it: heads, bodies in chunks, server-sent events. Bytes in, values out; no I/O."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["Body", "BrokenAnswer", "Events", "Frame", "Head", "parse_head", "request_head"]
+
+CHUNK_LINE = 1024
+"""Bytes that the line before a chunk may have."""
+
+
+class BrokenAnswer(Exception):
+    """What came is no HTTP."""
+
+
+class Head(NamedTuple):
+    """Status and headers (names in lower case) of an answer."""
+
+    status: int
+    headers: dict[str, str]
+
+
+class Frame(NamedTuple):
+    """One server-sent event. `id` is empty where it had none."""
+
+    id: str
+    event: str
+    data: bytes
+
+
+def request_head(method: str, target: str, headers: dict[str, str]) -> bytes:
+    """The beginning of a request. Raises ValueError for what would be another request inside of it."""
+    for text in (method, target, *headers, *headers.values()):
+        if not text.isprintable():
+            raise ValueError(f"this can't be part of a request: {text!r}")
+    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+    return "\r\n".join(lines).encode("latin-1")
+
+
+def parse_head(data: bytes) -> Head:
+    """Raises BrokenAnswer."""
+    lines = data.decode("latin-1").split("\r\n")
+    version, _, rest = lines[0].partition(" ")
+    status = rest.partition(" ")[0]
+    if not version.startswith("HTTP/1.") or not status.isdigit():
+        raise BrokenAnswer(f"expected HTTP, got {lines[0][:80]!r}")
+    headers: dict[str, str] = {}
+    for line in filter(None, lines[1:]):
+        name, colon, value = line.partition(":")
+        if not colon:
+            raise BrokenAnswer(f"{line[:80]!r} is no header")
+        headers[name.strip().lower()] = value.strip()
+    return Head(int(status), headers)
+
+
+class Body:
+    """The bytes of a body out of the bytes of the connection: in chunks, by length, or until the connection ends.
+
+    `done` is True when all of it came; without a length only the end of the connection says so.
+    """
+
+    def __init__(self, head: Head) -> None:
+        self._chunked = "chunked" in head.headers.get("transfer-encoding", "").lower()
+        length = head.headers.get("content-length", "")
+        self._left: int | None = int(length) if length.isdigit() and not self._chunked else None
+        if head.status in (204, 304):
+            self._left, self._chunked = 0, False
+        self._buffer = b""
+        self._in_chunk = 0
+        self.done = self._left == 0
+
+    @property
+    def needs_end(self) -> bool:
+        """Whether only the end of the connection can end it."""
+        return not self._chunked and self._left is None
+
+    def feed(self, data: bytes) -> bytes:
+        """Raises BrokenAnswer."""
+        if self._chunked:
+            return self._chunks(data)
+        if self._left is not None:
+            data = data[: self._left]
+            self._left -= len(data)
+            self.done = self._left == 0
+        return data
+
+    def _chunks(self, data: bytes) -> bytes:
+        buffer, parts, at = self._buffer + data, [], 0
+        while not self.done and at < len(buffer):
+            if self._in_chunk > 2:
+                part = buffer[at : at + self._in_chunk - 2]
+                parts.append(part)
+                at += len(part)
+                self._in_chunk -= len(part)
+            elif self._in_chunk:  # the line end after a chunk
+                step = min(self._in_chunk, len(buffer) - at)
+                at += step
+                self._in_chunk -= step
+            else:
+                end = buffer.find(b"\r\n", at)
+                if end < 0:
+                    break
+                size = _size(buffer[at:end])
+                at = end + 2
+                self.done = size == 0
+                self._in_chunk = size + 2
+        self._buffer = buffer[at:] if not self.done else b""
+        if len(self._buffer) > CHUNK_LINE:
+            raise BrokenAnswer("a chunk has no size")
+        return b"".join(parts)
+
+
+def _size(line: bytes) -> int:
+    digits = line.partition(b";")[0].strip()
+    try:
+        size = int(digits, 16)
+    except ValueError:
+        size = -1
+    if size < 0 or digits[:1] in b"+-":
+        raise BrokenAnswer(f"{line[:40]!r} is no size of a chunk")
+    return size
+
+
+class Events:
+    """Server-sent events out of the bytes of a stream. Comments pass unseen."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._id = ""
+        self._event = ""
+        self._data: list[bytes] = []
+
+    def feed(self, data: bytes) -> list[Frame]:
+        lines = (self._rest + data).split(b"\n")
+        self._rest = lines.pop()
+        frames: list[Frame] = []
+        for whole in lines:
+            line = whole.removesuffix(b"\r")
+            if line:
+                self._field(line)
+                continue
+            if self._data:
+                frames.append(Frame(self._id, self._event or "message", b"\n".join(self._data)))
+            self._id, self._event, self._data = "", "", []
+        return frames
+
+    def _field(self, line: bytes) -> None:
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            self._data.append(value)
+        elif name == b"id":
+            self._id = value.decode(errors="replace")
+        elif name == b"event":
+            self._event = value.decode(errors="replace")

@@ -1,0 +1,81 @@
+"""All operations as one ASGI application, behind the guard."""
+
+from __future__ import annotations
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp
+
+from . import (
+    acp,
+    approvals,
+    artifacts,
+    commands,
+    devices,
+    discovered,
+    files,
+    health,
+    login,
+    metrics,
+    openapi,
+    page,
+    pairing,
+    queue,
+    rules,
+    search,
+    sessions,
+    streams,
+    turns,
+    websocket,
+)
+from .auth import Guard
+from .context import Server
+from .errors import HttpError, error_response
+from .operations import Operation, route
+from .subpath import SubPath
+
+__all__ = ["OPERATIONS", "application"]
+
+OPERATIONS: tuple[Operation, ...] = (
+    *health.OPERATIONS,
+    *sessions.OPERATIONS,
+    *queue.OPERATIONS,
+    *turns.OPERATIONS,
+    *streams.OPERATIONS,
+    *commands.OPERATIONS,
+    *approvals.OPERATIONS,
+    *rules.OPERATIONS,
+    *files.OPERATIONS,
+    *artifacts.OPERATIONS,
+    *search.OPERATIONS,
+    *discovered.OPERATIONS,
+    *metrics.OPERATIONS,
+    *login.OPERATIONS,
+    *pairing.OPERATIONS,
+    *devices.OPERATIONS,
+    *openapi.OPERATIONS,
+    *page.OPERATIONS,
+)
+
+
+def application(server: Server) -> ASGIApp:
+    """The application that serves this hub."""
+    routes: list[BaseRoute] = [*map(route, OPERATIONS), *websocket.ROUTES, *acp.ROUTES]
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _refused})
+    app.state.server = server
+    app.state.operations = OPERATIONS
+    return Guard(SubPath(app, server.root_path) if server.root_path else app, server)
+
+
+async def _refused(request: Request, exc: Exception) -> Response:
+    """What the router refuses, in our shape."""
+    status = exc.status_code if isinstance(exc, HTTPException) else 500
+    code, message = {
+        404: ("not_found", f"there is nothing at {request.url.path}"),
+        405: ("method_not_allowed", f"{request.method} is not possible at {request.url.path}"),
+    }.get(status, ("refused", str(exc)))
+    headers = dict(exc.headers or {}) if isinstance(exc, HTTPException) else {}
+    return error_response(HttpError(status, code, message, headers=headers))

@@ -1,0 +1,145 @@
+"""Approvals: what agents ask a person to decide, in all sessions. The first decision wins, and the log names who."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from ..acp.naming import camel
+from ..hub.errors import UnknownApproval
+from ..log.errors import UnknownRecord
+from ..log.records import Approval
+from ..model.commands import Remember
+from ..model.errors import ValidationError
+from .operations import Body, Call, Operation, Query
+
+__all__ = ["OPERATIONS", "ApprovalRow", "Approvals"]
+
+YEAR = 366 * 24 * 3600
+
+
+class ApprovalRow(Struct, kw_only=True, rename=camel):
+    """A question to a person. `request` is the event that asked it, with preview and risk; `decision` is null while
+    it is pending. `options` are the answers that the agent offered."""
+
+    id: str
+    session_id: str
+    state: Literal["pending", "resolved"]
+    request: dict[str, Any]
+    options: list[dict[str, Any]]
+    created: str
+    expires: str | None
+    resolved: str | None
+    decision: dict[str, Any] | None
+    decided_by: str | None
+
+
+class Approvals(Struct, kw_only=True):
+    """Oldest first."""
+
+    approvals: list[ApprovalRow]
+
+
+class Chosen(Query, rename=camel):
+    """Which approvals to list."""
+
+    session_id: str | None = None
+    state: Literal["pending", "all"] = "pending"
+
+
+class Decision(Body):
+    """One of the agent's options, or a plain yes or no. `remember` makes a rule of it, for `rememberFor` seconds or
+    for good; `reason` reaches the agent."""
+
+    option_id: Annotated[str, Meta(min_length=1, max_length=4096)] | None = None
+    decision: Literal["allow", "deny"] | None = None
+    remember: Remember = "once"
+    remember_for: Annotated[float, Meta(gt=0, le=YEAR)] | None = None
+    reason: Annotated[str, Meta(max_length=10_000)] | None = None
+
+
+async def find(call: Call) -> Approvals:
+    query: Chosen = call.query
+    store = call.server.hub.log.approvals
+    found = await (store.pending if query.state == "pending" else store.list)(query.session_id)
+    return Approvals(approvals=[_row(approval) for approval in found])
+
+
+async def show(call: Call) -> ApprovalRow:
+    return _row(await _get(call))
+
+
+async def decide(call: Call) -> ApprovalRow:
+    body: Decision = call.body
+    if body.option_id is None and body.decision is None:
+        raise ValidationError("give `optionId`, one of the agent's options, or `decision`", "body")
+    approval = await _get(call)
+    _check_option(approval, body.option_id)
+    decided = await call.server.hub.decide(
+        approval.id,
+        approved={"allow": True, "deny": False}.get(body.decision or ""),
+        option_id=body.option_id,
+        reason=body.reason,
+        by=call.caller.name,
+        remember=body.remember,
+        remember_for=body.remember_for,
+    )
+    return _row(decided)
+
+
+async def _get(call: Call) -> Approval:
+    approval_id = call.path["id"]
+    try:
+        return await call.server.hub.log.approvals.get(approval_id)
+    except UnknownRecord:
+        raise UnknownApproval(f"there is no approval {approval_id!r}", approvalId=approval_id) from None
+
+
+def _check_option(approval: Approval, option_id: str | None) -> None:
+    offered = [str(option.get("optionId")) for option in approval.options]
+    if option_id is not None and option_id not in offered:
+        raise ValidationError(f"expected one of {', '.join(offered) or 'no options at all'}", "optionId")
+
+
+def _row(approval: Approval) -> ApprovalRow:
+    return ApprovalRow(
+        id=approval.id,
+        session_id=approval.session_id,
+        state=approval.state,
+        request=approval.request,
+        options=approval.options,
+        created=approval.created,
+        expires=approval.expires,
+        resolved=approval.resolved,
+        decision=approval.decision,
+        decided_by=approval.decided_by,
+    )
+
+
+_APPROVAL = "/approvals/{id}"
+OPERATIONS = (
+    Operation(
+        method="GET",
+        path="/approvals",
+        handler=find,
+        query=Chosen,
+        answer=Approvals,
+        summary="List what waits for a decision",
+        tag="approvals",
+    ),
+    Operation(
+        method="GET", path=_APPROVAL, handler=show, answer=ApprovalRow, summary="Show an approval", tag="approvals"
+    ),
+    Operation(
+        method="POST",
+        path=_APPROVAL,
+        handler=decide,
+        scope="approve",
+        body=Decision,
+        answer=ApprovalRow,
+        errors=(409, 507),
+        summary="Decide; the same decision again changes nothing, another one is a conflict that names the winner",
+        tag="approvals",
+    ),
+)

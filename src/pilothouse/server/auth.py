@@ -1,0 +1,248 @@
+"""The guard: every request and upgrade passes it before anything else looks at it.
+
+In this order: the name it was sent to (`Host`), the page it comes from (`Origin`), who calls. The `Caller` is put
+into the scope; whether that is enough for an operation is decided there. On the way back every answer gets its
+headers. Streams that are cut from here, because a device was revoked or the hub closes, end in an orderly way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from . import audit
+from .callers import ADMIN, Caller
+from .context import Exchange, Server
+from .errors import HttpError, error_response
+from .headers import cors, secured
+from .identity import LOCAL, address, authenticate, by_cookie, is_local, own_name
+from .logins import cookie, cookie_name, values
+from .origins import host_allowed, origin_allowed, own_origin
+
+__all__ = ["LOCAL", "Guard", "address", "authenticate", "is_secure"]
+
+END_TIMEOUT = 1.0
+"""Seconds that a consumer has to take the end of a stream that was cut."""
+CLOSE_CODES = {"revoked": 1008, "changed": 1008, "closed": 1001, "closing": 1012}
+SAFE = ("GET", "HEAD", "OPTIONS")
+
+
+class Guard:
+    def __init__(self, app: ASGIApp, server: Server) -> None:
+        self._app = app
+        self._server = server
+        self._exchanges: set[Exchange] = set()
+        self._is_closing = False
+
+    def close(self) -> None:
+        """Cut all streams and take no more requests. What else is under way goes on."""
+        self._is_closing = True
+        self._server.connections.cut(reason="closing")
+
+    def abandon(self) -> int:
+        """Cut whatever is still under way; answers how much that was."""
+        for exchange in self._exchanges:
+            exchange.cut = exchange.cut or "closing"
+            if exchange.task is not None:
+                exchange.task.cancel()
+        return len(self._exchanges)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        exchange = Exchange()
+        answer = _Answer(scope, send, exchange, self._extra(scope))
+        self._exchanges.add(exchange)
+        try:
+            await self._serve(scope, receive, answer)
+        except (Exception, asyncio.CancelledError):
+            if exchange.cut is None:
+                raise
+        finally:
+            self._exchanges.discard(exchange)
+        if exchange.cut is not None:
+            await answer.end()
+
+    async def _serve(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+        try:
+            if self._is_closing:
+                raise HttpError(503, "closing", "the hub is closing", headers={"Connection": "close"})
+            preflight = self._check(scope)
+            caller = scope["caller"] = None if preflight else await self._identify(scope)
+        except Exception as exc:
+            await error_response(exc)(scope, receive, answer)
+            return
+        if preflight:
+            await Response(status_code=204)(scope, receive, answer)
+            return
+        try:
+            await self._app(scope, receive, answer)
+        finally:
+            self._write_down(scope, caller, answer)
+
+    # -- on the way in --
+
+    def _check(self, scope: Scope) -> bool:
+        """Whether this is the question of a configured page if it may call. Raises HttpError for whoever may not."""
+        headers = Headers(scope=scope)
+        origins = headers.getlist("origin")
+        if is_local(scope):
+            if origins:
+                raise HttpError(403, "foreign_origin", "no web page comes by this socket")
+            return False
+        hosts = headers.getlist("host")
+        local = scope["server"][0] if scope.get("server") else None
+        if len(hosts) != 1 or not host_allowed(hosts[0], local, self._server.allowed_hosts):
+            message = "the hub does not answer to this name; allow it in the configuration (`allowed_hosts`)"
+            raise HttpError(421, "wrong_host", message, host=", ".join(hosts)[:200])
+        if not origins:
+            return False
+        own = own_origin(scope["scheme"], hosts[0], self._server.url)
+        if len(origins) != 1 or not origin_allowed(origins[0], own, self._server.allowed_origins):
+            message = "pages of this origin may not call the hub; allow it in the configuration (`allowed_origins`)"
+            raise HttpError(403, "foreign_origin", message, origin=", ".join(origins)[:200])
+        asked = "access-control-request-method" in headers
+        return asked and scope.get("method") == "OPTIONS" and self._is_guest(scope, headers)
+
+    async def _identify(self, scope: Scope) -> Caller | None:
+        if is_local(scope):
+            return Caller(name=own_name(scope), scopes=ADMIN)
+        headers = Headers(scope=scope)
+        given = headers.getlist("authorization")
+        if given:
+            scheme, _, secret = given[0].partition(" ")
+            if len(given) > 1 or scheme.lower() != "bearer":
+                return None
+            return await authenticate(self._server, secret.strip(), client=address(scope))
+        if "cookie" not in headers or _is_elsewhere(headers) or self._is_guest(scope, headers):
+            return None
+        caller = await by_cookie(self._server, scope)
+        scope["stale"] = caller is None and any(values(headers["cookie"], cookie_name(headers["host"])))
+        return caller
+
+    def _is_guest(self, scope: Scope, headers: Headers) -> bool:
+        """Whether it comes from a page of a configured origin, which is not our own."""
+        origin = headers.get("origin")
+        own = own_origin(scope["scheme"], headers.get("host", ""), self._server.url)
+        return origin is not None and not origin_allowed(origin, own)
+
+    # -- on the way out --
+
+    def _extra(self, scope: Scope) -> Callable[[int], list[tuple[bytes, bytes]]]:
+        """Headers that depend on the request and the status."""
+        headers = Headers(scope=scope)
+
+        def extra(status: int) -> list[tuple[bytes, bytes]]:
+            found: list[tuple[bytes, bytes]] = []
+            origin = headers.get("origin")
+            if origin is not None and origin_allowed(origin, None, self._server.allowed_origins):
+                found += cors(origin)
+            if status == 401 and scope.get("stale"):
+                name = cookie_name(headers.get("host", ""))
+                gone = cookie(name, None, path=self._server.root_path, secure=is_secure(self._server, scope))
+                found.append((b"set-cookie", gone.encode("latin-1")))
+            return found
+
+        return extra
+
+    def _write_down(self, scope: Scope, caller: Caller | None, answer: _Answer) -> None:
+        if scope["type"] == "http" and scope["method"] in SAFE:
+            return
+        method = scope.get("method", "WEBSOCKET")
+        by = caller.name if caller is not None else None
+        device = caller.device_id if caller is not None else None
+        audit.record("request", method=method, path=scope["path"], status=answer.status, by=by, deviceId=device)
+
+
+def is_secure(server: Server, scope: Scope) -> bool:
+    """Whether the browser speaks TLS to us, or to a proxy before us that is configured as our URL or an origin."""
+    host = Headers(scope=scope).get("host", "")
+    own = own_origin(scope["scheme"], host, server.url) or ""
+    return own.startswith("https:") or origin_allowed(f"https://{host}", None, server.allowed_origins)
+
+
+def _is_elsewhere(headers: Headers) -> bool:
+    """Whether the browser itself says that another site asks. A link that is followed is fine: it only reads."""
+    elsewhere = headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
+    return elsewhere and headers.get("sec-fetch-mode") != "navigate"
+
+
+class _Answer:
+    """Sends what the application sends, with the headers of every answer, and knows how far it is."""
+
+    def __init__(
+        self, scope: Scope, send: Send, exchange: Exchange, extra: Callable[[int], list[tuple[bytes, bytes]]]
+    ) -> None:
+        self._scope = scope
+        self._send = send
+        self._exchange = exchange
+        self._extra = extra
+        self._is_begun = False
+        self._is_over = False
+        self.status: int | None = None
+
+    async def __call__(self, message: Message) -> None:
+        kind = message["type"]
+        if kind.endswith("response.start"):
+            self._is_begun = True
+            self.status = message["status"]
+            headers = [*message.get("headers", []), *self._extra(message["status"])]
+            await self._send({**message, "headers": secured(headers)})
+        elif kind.endswith("response.body"):
+            await self._body(message)
+        else:
+            self._is_begun = self._is_begun or kind == "websocket.accept"
+            self._is_over = self._is_over or kind == "websocket.close"
+            await self._send(message)
+
+    async def _body(self, message: Message) -> None:
+        if self._scope.get("method") == "HEAD" and message.get("more_body"):
+            self._exchange.cut = "head"  # an endless answer to somebody who wants none
+            raise asyncio.CancelledError
+        await self._send(message)
+        self._is_over = not message.get("more_body", False)
+
+    async def end(self) -> None:
+        """End an answer that was cut. A consumer that takes nothing any more is cut off."""
+        task = asyncio.current_task()
+        while task is not None and task.cancelling():
+            task.uncancel()
+        if self._is_over:
+            return
+        reason = self._exchange.cut or "closed"
+        try:
+            async with asyncio.timeout(END_TIMEOUT):
+                await self._last(reason)
+        except (TimeoutError, OSError):
+            await self._cut_off()
+        except RuntimeError:  # uvicorn: an announced length was not reached, or a WebSocket has been closed already
+            if self._scope["type"] == "http":
+                await self._cut_off()
+
+    async def _last(self, reason: str) -> None:
+        if self._scope["type"] == "websocket":
+            await self._send({"type": "websocket.close", "code": CLOSE_CODES.get(reason, 1001), "reason": reason})
+        elif self._is_begun:
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+        else:
+            exc = HttpError(401 if reason in ("revoked", "changed") else 503, reason, f"the connection was {reason}")
+            await error_response(exc)(self._scope, _nothing, self)
+
+    async def _cut_off(self) -> None:
+        abort = self._scope.get("state", {}).get("abort")
+        if abort is not None:
+            abort()
+            with contextlib.suppress(Exception):
+                await asyncio.sleep(0)  # so that the loss of the connection is known when this returns
+                await asyncio.sleep(0)
+
+
+async def _nothing() -> dict[str, Any]:
+    return {"type": "http.disconnect"}

@@ -1,0 +1,103 @@
+"""Commands to a session: carried out in the caller's name, answered when what they changed is stored.
+
+A decision needs the scope `approve`; the policy and the end of a session need `admin`; all else needs `prompt`. A
+`commandId` sent again is answered as before, and nothing is done.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ..acp.naming import camel
+from ..hub.commands import execute
+from ..hub.session import HubSession
+from ..model.commands import ACPCommand, SendMessageCommand, parse_command
+from ..model.errors import ValidationError
+from . import audit
+from .callers import Caller, Scope
+from .context import Server
+from .operations import Call, Operation, need
+
+__all__ = ["OPERATIONS", "CommandDone", "carry_out", "needed_scope"]
+
+ID_LENGTH = 200
+_SCOPES: dict[str, Scope] = {
+    "approve_tool_call": "approve",
+    "deny_tool_call": "approve",
+    "answer_question": "approve",
+    "set_permission_policy": "admin",
+    "terminate": "admin",
+}
+
+
+class CommandDone(Struct, kw_only=True, omit_defaults=True, rename=camel):
+    """The command has taken effect, and the session's events up to `seq` say so. `result` has what it answers."""
+
+    command: str
+    result: dict[str, Any]
+    seq: int
+    command_id: str | None = None
+
+
+def needed_scope(command: ACPCommand) -> Scope:
+    """What a caller must be allowed for a command."""
+    return _SCOPES.get(command.command, "prompt")
+
+
+async def carry_out(server: Server, caller: Caller, session_id: str, fields: dict[str, Any]) -> CommandDone:
+    """Carry out a command as it came, with its `commandId` if it has one.
+
+    Raises ValidationError, HttpError 403 and 409, UnknownSession, HubError.
+    """
+    given = dict(fields)
+    command_id = _checked_id(given.pop("commandId", None))
+    command = parse_command(given)
+    need(caller, needed_scope(command))
+    session = await server.hub.session(session_id)
+    if command_id is None:
+        return await _execute(session, command, caller, None)
+    who = caller.device_id or caller.name
+    if isinstance(command, SendMessageCommand) and command.client_request_id is None:
+        # so that the log knows the prompt again, also after a restart
+        command = msgspec.structs.replace(command, client_request_id=f"command:{who}:{command_id}")
+    key = ("command", session_id, who, command_id)
+    return await server.repeats.once(key, given, lambda: _execute(session, command, caller, command_id))
+
+
+async def _execute(session: HubSession, command: ACPCommand, caller: Caller, command_id: str | None) -> CommandDone:
+    result = await execute(session, command, by=caller.name)
+    if needed_scope(command) == "admin":
+        audit.record(command.command, by=caller.name, sessionId=session.id)
+    return CommandDone(command=command.command, result=result, seq=await session.committed(), command_id=command_id)
+
+
+def _checked_id(value: Any) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not 0 < len(value) <= ID_LENGTH:
+        raise ValidationError(f"expected a text of 1 to {ID_LENGTH} characters", "commandId")
+    return value
+
+
+async def command(call: Call) -> CommandDone:
+    if not isinstance(call.body, dict):
+        raise ValidationError("expected an object with `command`", "body")
+    return await carry_out(call.server, call.caller, call.path["id"], call.body)
+
+
+OPERATIONS = (
+    Operation(
+        method="POST",
+        path="/sessions/{id}/commands",
+        handler=command,
+        scope="any",
+        body=Any,
+        schema=ACPCommand,
+        answer=CommandDone,
+        errors=(409, 502, 507),
+        summary="Carry out a command",
+    ),
+)

@@ -1,0 +1,166 @@
+"""Devices: who is paired, what each may do, and how one is sent away.
+
+Taking rights away is done at once: open streams are cut, and what the device connects with next is what it then has.
+"""
+
+from __future__ import annotations
+
+from msgspec import UNSET, Struct, UnsetType
+
+from ..acp.naming import camel
+from ..log.errors import UnknownRecord
+from ..log.records import Device
+from ..model.errors import ValidationError
+from . import audit
+from .callers import Caller, Scope, in_order
+from .context import Server
+from .errors import HttpError
+from .identity import BROWSER, CLI, LOCAL, TOKEN
+from .operations import Body, Call, Operation
+
+__all__ = ["OPERATIONS", "DeviceInfo", "DeviceList", "check_grant", "checked_name", "free_name"]
+
+LONGEST_NAME = 64
+RESERVED = frozenset({LOCAL, CLI, TOKEN, BROWSER, "nobody"})
+"""Names that decisions of the owner are signed with."""
+
+
+class DeviceInfo(Struct, kw_only=True, rename=camel):
+    """A paired device. Times are ISO 8601; `revoked` is when it was sent away."""
+
+    id: str
+    name: str
+    scopes: list[Scope]
+    created: str
+    last_seen: str | None = None
+    revoked: str | None = None
+    connections: int = 0
+
+
+class DeviceList(Struct, kw_only=True):
+    devices: list[DeviceInfo]
+
+
+class DevicePatch(Body):
+    name: str | UnsetType = UNSET
+    scopes: list[Scope] | UnsetType = UNSET
+
+
+async def list_devices(call: Call) -> DeviceList:
+    return DeviceList(devices=[_info(call.server, device) for device in await call.server.hub.log.devices.list()])
+
+
+async def change_device(call: Call) -> DeviceInfo:
+    server, patch = call.server, call.body
+    device = await _active(server, call.path["id"])
+    if patch.scopes is not UNSET:
+        check_grant(call.caller, patch.scopes)
+    async with server.naming:
+        values: dict[str, object] = {}
+        if patch.name is not UNSET and patch.name != device.name:
+            values["name"] = await free_name(server, checked_name(patch.name))
+        if patch.scopes is not UNSET:
+            values["scopes"] = in_order(patch.scopes)
+        if not values:
+            return _info(server, device)
+        changed = await server.hub.log.devices.change(device.id, **values)
+    server.connections.cut(device.id, scopes=frozenset(changed.scopes), reason="changed")
+    audit.record("device_changed", by=call.caller.name, deviceId=device.id, name=changed.name, scopes=changed.scopes)
+    return _info(server, changed)
+
+
+async def revoke_device(call: Call) -> DeviceInfo:
+    """Revoking twice is fine."""
+    server = call.server
+    device = await server.hub.log.devices.revoke(call.path["id"])
+    cut = server.connections.cut(device.id, reason="revoked")
+    audit.record("device_revoked", by=call.caller.name, deviceId=device.id, name=device.name, cut=cut)
+    await server.logins.remove_all(device.id)
+    server.seen.pop(device.id, None)
+    info = _info(server, device)
+    info.connections = cut
+    return info
+
+
+async def _active(server: Server, device_id: str) -> Device:
+    device = await server.hub.log.devices.get(device_id)
+    if device.revoked is not None:
+        raise UnknownRecord(Device.table, (device_id,))
+    return device
+
+
+def _info(server: Server, device: Device) -> DeviceInfo:
+    return DeviceInfo(
+        id=device.id,
+        name=device.name,
+        scopes=in_order(device.scopes),
+        created=device.created,
+        last_seen=device.last_seen,
+        revoked=device.revoked,
+        connections=server.connections.of(device.id),
+    )
+
+
+# -- what holds for each ------------------------------------------------------------------------------------------
+
+
+def check_grant(caller: Caller, scopes: list[Scope]) -> None:
+    """Raises ValidationError for no scopes, HttpError 403 for more than the caller has."""
+    if not scopes:
+        raise ValidationError("a device needs at least one; to send it away, revoke it", "scopes")
+    if not caller.may_grant(scopes):
+        raise HttpError(403, "forbidden", f"{caller.name} cannot give what it does not have")
+
+
+def checked_name(name: str) -> str:
+    """A name that decisions can be signed with. Raises ValidationError."""
+    name = " ".join(name.split())
+    if not name or len(name) > LONGEST_NAME or not name.isprintable():
+        raise ValidationError(f"1 to {LONGEST_NAME} printable characters are needed", "name")
+    if name.lower() in RESERVED:
+        raise ValidationError(f"{name!r} is what the owner's own decisions are signed with", "name")
+    return name
+
+
+async def free_name(server: Server, name: str) -> str:
+    """The name, with a number if another device has it: who decided must be plain. Whoever calls holds `naming`."""
+    taken = {device.name.lower() for device in await server.hub.log.devices.list() if device.revoked is None}
+    number, free = 1, name
+    while free.lower() in taken:
+        number += 1
+        free = f"{name} {number}"
+    return free
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        method="GET",
+        path="/devices",
+        handler=list_devices,
+        scope="admin",
+        answer=DeviceList,
+        summary="Which devices are or were paired",
+        tag="access",
+    ),
+    Operation(
+        method="PATCH",
+        path="/devices/{id}",
+        handler=change_device,
+        scope="admin",
+        body=DevicePatch,
+        answer=DeviceInfo,
+        errors=(404,),
+        summary="Change a device's name or scopes; it has to connect again",
+        tag="access",
+    ),
+    Operation(
+        method="DELETE",
+        path="/devices/{id}",
+        handler=revoke_device,
+        scope="admin",
+        answer=DeviceInfo,
+        errors=(404,),
+        summary="Send a device away; its connections end at once, and `connections` says how many those were",
+        tag="access",
+    ),
+)

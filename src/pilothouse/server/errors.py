@@ -1,0 +1,134 @@
+"""What went wrong, as an HTTP status and one body: `{"error": {code, message, recoverable, details}}`.
+
+The one place that knows which exception is which status. What is not listed is a defect: it is logged with its trace,
+and the consumer is told no more than that.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from ..hub.errors import (
+    AgentFailed,
+    Busy,
+    DecidedOtherwise,
+    HubError,
+    IllegalCommand,
+    NotStored,
+    QueueFull,
+    UnknownAgent,
+    UnknownApproval,
+    Unsupported,
+)
+from ..hub.refusals import (
+    AlreadyThere,
+    Changed,
+    NoSuchFile,
+    NotPermitted,
+    OutsideWorkspace,
+    ReadOnly,
+    StorageFull,
+    TooLarge,
+    Unstable,
+    WorkspaceError,
+)
+from ..log.errors import (
+    CursorAhead,
+    LogClosed,
+    LogError,
+    LogFull,
+    RecordChanged,
+    RecordExists,
+    UnknownRecord,
+    UnknownSession,
+)
+from ..model.errors import ACPError, ValidationError
+
+__all__ = ["HttpError", "error_response", "explain"]
+
+logger = logging.getLogger(__name__)
+
+
+class HttpError(Exception):
+    """A refusal that only makes sense over HTTP."""
+
+    def __init__(
+        self, status: int, code: str, message: str, *, headers: dict[str, str] | None = None, **details: Any
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = headers or {}
+        self.record = ACPError(code=code, message=message, recoverable=status != 500, details=details or None)
+
+
+STATUS: dict[type[Exception], tuple[int, str]] = {
+    UnknownSession: (404, "unknown_session"),
+    UnknownRecord: (404, "not_found"),
+    UnknownAgent: (404, UnknownAgent.code),
+    UnknownApproval: (404, UnknownApproval.code),
+    DecidedOtherwise: (409, DecidedOtherwise.code),
+    IllegalCommand: (409, IllegalCommand.code),
+    Busy: (409, Busy.code),
+    RecordExists: (409, "conflict"),
+    RecordChanged: (409, "conflict"),
+    CursorAhead: (409, "cursor_ahead"),
+    Unsupported: (422, Unsupported.code),
+    ValidationError: (422, "invalid"),
+    QueueFull: (429, QueueFull.code),
+    AgentFailed: (502, AgentFailed.code),
+    NotStored: (507, NotStored.code),
+    LogFull: (507, "log_full"),
+    LogClosed: (503, "closing"),
+    LogError: (503, "log_error"),
+    HubError: (422, HubError.code),
+    NoSuchFile: (404, "no_such_file"),
+    OutsideWorkspace: (403, "outside_workspace"),
+    NotPermitted: (403, "not_permitted"),
+    ReadOnly: (403, "read_only"),
+    AlreadyThere: (409, "exists"),
+    Unstable: (409, "unstable"),
+    Changed: (412, "changed"),
+    TooLarge: (413, "too_large"),
+    StorageFull: (507, "storage_full"),
+    WorkspaceError: (422, "bad_path"),
+}
+"""The first class of an exception's own line of descent that is listed here decides."""
+
+
+def explain(exc: Exception) -> tuple[int, ACPError]:
+    """The status and the record of an exception; 500 for one that is a defect, which is logged."""
+    if isinstance(exc, HttpError):
+        return exc.status, exc.record
+    for cls in type(exc).__mro__:
+        if cls in STATUS:
+            status, code = STATUS[cls]
+            details = _details(exc)
+            return status, ACPError(code=code, message=str(exc), recoverable=True, details=details)
+    logger.error("a request failed", exc_info=exc)
+    message = "something went wrong inside Pilothouse; its log has the trace"
+    return 500, ACPError(code="internal", message=message, recoverable=False)
+
+
+def _details(exc: Exception) -> dict[str, Any] | None:
+    if isinstance(exc, HubError):
+        return exc.details or None
+    if isinstance(exc, WorkspaceError):
+        return exc.data
+    if isinstance(exc, ValidationError):
+        return {"field": exc.path}
+    if isinstance(exc, UnknownSession):
+        return {"sessionId": exc.session_id}
+    if isinstance(exc, CursorAhead):
+        return {"cursor": exc.cursor, "last": exc.last}
+    return None
+
+
+def error_response(exc: Exception) -> Response:
+    status, record = explain(exc)
+    headers = exc.headers if isinstance(exc, HttpError) else None
+    body = msgspec.json.encode({"error": record})
+    return Response(body, status, media_type="application/json", headers=headers)

@@ -1,0 +1,58 @@
+"""The headers that every answer has, whoever made it.
+
+An answer that sets one of them itself keeps it: previews of artifacts are framed and have a policy of their own.
+Nothing here may allow inline scripts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["HTML_POLICY", "POLICY", "cors", "secured"]
+
+Pairs = list[tuple[bytes, bytes]]
+
+POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"
+"""Of what does not run: should a browser ever show it as a page, it can do nothing."""
+HTML_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
+    "connect-src 'self'; manifest-src 'self'; worker-src 'self'; frame-src 'self'; media-src 'self'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+FIXED: Pairs = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(self), microphone=(), geolocation=()"),
+    (b"cache-control", b"no-store"),
+]
+PAGES = (b"text/html", b"application/xhtml", b"text/javascript", b"application/javascript")
+"""What runs: pages, and workers, whose policy comes with their script."""
+PAGE_POLICIES = {True: HTML_POLICY.encode(), False: POLICY.encode()}
+
+EXPOSED = b"Retry-After, Location, Content-Disposition, ETag"
+ACCEPTED = b"Authorization, Content-Type, Accept, Last-Event-ID, Prefer, If-None-Match, Cache-Control"
+METHODS = b"GET, HEAD, POST, PUT, PATCH, DELETE"
+
+
+def secured(headers: Iterable[tuple[bytes, bytes]]) -> Pairs:
+    """The headers of an answer, and those that it lacks."""
+    given = [(name.lower(), value) for name, value in headers]
+    names = dict(given)
+    if b"content-security-policy" not in names:
+        is_page = names.get(b"content-type", b"").lower().startswith(PAGES)
+        given += [(b"content-security-policy", PAGE_POLICIES[is_page]), (b"x-frame-options", b"DENY")]
+    return given + [(name, value) for name, value in FIXED if name not in names]
+
+
+def cors(origin: str) -> Pairs:
+    """For pages of another origin that is configured. They call with a token, never with the cookie."""
+    return [
+        (b"access-control-allow-origin", origin.encode("latin-1")),
+        (b"access-control-expose-headers", EXPOSED),
+        (b"access-control-allow-methods", METHODS),
+        (b"access-control-allow-headers", ACCEPTED),
+        (b"access-control-max-age", b"600"),
+        (b"vary", b"Origin"),
+    ]

@@ -1,0 +1,229 @@
+"""uvicorn's protocols with the limits it lacks: how long and how large a request's head may be, how many connect.
+
+A connection that has not asked for anything costs little, but not nothing: its head must arrive in time, one address
+may have so many, and when there are too many in all the one that has kept us waiting longest is dropped. What follows
+a body (trailers) is dropped: it must not count as a header.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+from .failures import is_loopback, network
+from .headers import secured
+from .limits import Limits
+
+__all__ = ["Crowd", "HttpProtocol", "WebSocketProtocol"]
+
+DRAIN = 2.0
+"""Seconds for the rest of a body that was answered before it came: to close at once could lose the answer."""
+FIELD = 32
+"""Bytes that a header costs beside its text."""
+
+
+class Crowd:
+    """All connections of a listener: how many there are, from where, and which have not asked for anything yet."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._places: dict[str, int] = {}
+        self._waiting: dict[HttpProtocol, None] = {}
+        self.count = 0
+
+    def enter(self, connection: HttpProtocol, address: str | None) -> bool:
+        """Whether there is room for it. Whoever enters leaves."""
+        place = self._place(address)
+        if place is not None and self._places.get(place, 0) >= self.limits.per_address:
+            return False
+        if self.count >= self.limits.sockets:
+            longest = next(iter(self._waiting), None)
+            if longest is None:
+                return False
+            longest.drop()
+        self.count += 1
+        if place is not None:
+            self._places[place] = self._places.get(place, 0) + 1
+        return True
+
+    def leave(self, address: str | None) -> None:
+        self.count -= 1
+        place = self._place(address)
+        if place is not None:
+            self._places[place] -= 1
+            if not self._places[place]:
+                del self._places[place]
+
+    def waits(self, connection: HttpProtocol) -> None:
+        self._waiting[connection] = None
+
+    def asked(self, connection: HttpProtocol) -> None:
+        self._waiting.pop(connection, None)
+
+    def _place(self, address: str | None) -> str | None:
+        return None if address is None or is_loopback(address) else network(address)
+
+
+class HttpProtocol(HttpToolsProtocol):
+    """One connection. Its head is being read from the first byte of a request, or the connection's start."""
+
+    crowd: Crowd
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.access_log = False  # whatever logging is set up: a line of it would hold the ticket of a login link
+        self._deadline: asyncio.TimerHandle | None = None
+        self._in_head = True  # no body is due
+        self._is_partial = False  # a head has begun and is not whole
+        self._head_bytes = 0
+        self._heads = 0
+        self._refusal: tuple[int, str] = (400, "this is not a valid HTTP request")
+        self._address = self.client[0] if self.client else None
+        self._is_counted = self.crowd.enter(self, self._address)
+        if not self._is_counted:
+            transport.abort()
+            return
+        self.crowd.waits(self)
+        self._arm(self.crowd.limits.headers)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._disarm()
+        self.leave()
+        super().connection_lost(exc)
+
+    def leave(self) -> None:
+        """No longer in the crowd; once."""
+        self.crowd.asked(self)
+        if self._is_counted:
+            self._is_counted = False
+            self.crowd.leave(self._address)
+
+    def drop(self) -> None:
+        self.leave()
+        self.transport.abort()
+
+    # -- time --
+
+    def _arm(self, seconds: float) -> None:
+        self._disarm()
+        self._deadline = self.loop.call_later(seconds, self._too_late)
+
+    def _disarm(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _too_late(self) -> None:
+        self._deadline = None
+        if self.transport.is_closing() or self._is_answering():
+            return
+        if self._is_partial:
+            self._refusal = (408, "the request did not arrive in time")
+            self.send_400_response("")
+            self.loop.call_later(DRAIN, self.transport.abort)
+        else:
+            self.transport.close()
+
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    # -- size --
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        if self._in_head and self._deadline is None and not self._is_answering():
+            self._arm(self.crowd.limits.headers)
+        heads = self._heads
+        super().data_received(data)
+        if self._is_partial and self._heads == heads and not self.transport.is_closing():
+            self._head_bytes += len(data)  # a long line is reported only when it is whole
+            if self._head_bytes > 2 * self.crowd.limits.header_bytes:
+                self._refusal = _TOO_LARGE
+                self.send_400_response("")
+
+    def on_message_begin(self) -> None:
+        self._is_partial = self._in_head = True
+        self._head_bytes = 0
+        super().on_message_begin()
+        self.scope["state"]["abort"] = self.transport.abort
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._is_partial:
+            self._count(len(name) + len(value) + FIELD)
+            super().on_header(name, value)
+
+    def _count(self, size: int) -> None:
+        self._head_bytes += size
+        if self._head_bytes > self.crowd.limits.header_bytes:
+            self._refusal = _TOO_LARGE
+            raise ValueError("the head of the request is too large")
+
+    def on_headers_complete(self) -> None:
+        self._is_partial = self._in_head = False
+        self._heads += 1
+        self._disarm()
+        self.crowd.asked(self)
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._in_head = True
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.transport.is_closing() or self.pipeline:
+            return
+        if not self._in_head:
+            self._arm(min(DRAIN, self.crowd.limits.headers))
+        elif self._is_partial:  # the next request has begun meanwhile
+            self._arm(self.crowd.limits.headers)
+
+    def handle_websocket_upgrade(self) -> None:
+        self._disarm()
+        self.crowd.asked(self)
+        super().handle_websocket_upgrade()
+        upgraded = self.transport.get_protocol()
+        if isinstance(upgraded, WebSocketProtocol):
+            upgraded.on_lost = self.leave
+        else:
+            self.leave()
+
+    def send_400_response(self, msg: str) -> None:
+        """Any refusal of what is not, or not yet, a request."""
+        status, reason = self._refusal
+        body = b'{"error":{"code":"malformed","message":"%s","recoverable":true}}' % reason.encode()
+        given = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        lines = [name + b": " + value + b"\r\n" for name, value in secured([*given, (b"connection", b"close")])]
+        if not self._is_answering() or not self.cycle.response_started:  # else it would land amidst another answer
+            self.transport.write(b"".join([STATUS_LINE[status], *lines, b"\r\n", body]))
+        if self._is_answering():
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self.transport.close()
+
+
+_TOO_LARGE = (431, "the request line and headers are too large")
+
+
+class WebSocketProtocol(WebSocketsSansIOProtocol):
+    """One WebSocket; it leaves the crowd when it ends."""
+
+    on_lost: Any = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.on_lost is not None:
+            self.on_lost()
+        super().connection_lost(exc)
+
+    def handle_connect(self, event: Any) -> None:
+        super().handle_connect(event)
+        if hasattr(self, "scope"):
+            self.scope["state"]["abort"] = self.transport.abort

@@ -1,0 +1,154 @@
+"""An agent's questions, put to one ACP client among others: the first answer, from whomever, wins.
+
+A question goes to every client that may answer it. When it is settled elsewhere the request is withdrawn
+(`$/cancel_request`), and an answer that still comes is ignored. A client that goes away, cannot ask or answers
+`cancelled` has decided nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from ...acp.errors import METHOD_NOT_FOUND, ConnectionClosed, RequestError
+from ...acp.schema import ClientCapabilities
+from ...dialects.acp.requests import elicitation_mode, elicitation_request, permission_request
+from ...hub.errors import HubError
+from ...hub.hub import Hub
+from ...log.errors import LogError
+from ...model.events import ApprovalRequestedEvent, UserQuestionEvent
+
+__all__ = ["Asking"]
+
+logger = logging.getLogger(__name__)
+
+Request = Callable[[str, Any], Awaitable[Raw | None]]
+"""Call the client; cancelling the call withdraws it."""
+
+
+class Asking:
+    """The questions of one session for one client. Until `go_live` they are only gathered."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        session_id: str,
+        request: Request,
+        *,
+        by: str,
+        approves: bool,
+        capabilities: ClientCapabilities,
+    ) -> None:
+        self._hub = hub
+        self._session_id = session_id
+        self._request = request
+        self._by = by
+        self._approves = approves
+        self.capabilities = capabilities
+        self._open: dict[str, ApprovalRequestedEvent | UserQuestionEvent] = {}
+        self._waiting: dict[str, asyncio.Task[None]] = {}
+        self._deciding: set[asyncio.Task[None]] = set()
+        self.is_live = False
+
+    def asked(self, event: ApprovalRequestedEvent | UserQuestionEvent) -> None:
+        """The agent asks."""
+        if not self._approves:
+            return
+        self._open[_id(event)] = event
+        if self.is_live:
+            self._ask(event)
+
+    def settled(self, question_id: str) -> None:
+        """It has its answer."""
+        self._open.pop(question_id, None)
+        task = self._waiting.pop(question_id, None)
+        if task is not None:
+            task.cancel()
+
+    def go_live(self) -> None:
+        """What is open now is asked, and from now on whatever comes."""
+        self.is_live = True
+        for event in list(self._open.values()):
+            self._ask(event)
+
+    async def close(self) -> None:
+        """The client is gone, or leaves the session: its requests are withdrawn, decisions under way are finished."""
+        self.is_live = False
+        for task in self._waiting.values():
+            task.cancel()
+        tasks = {*self._waiting.values(), *self._deciding}
+        self._waiting.clear()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _ask(self, event: ApprovalRequestedEvent | UserQuestionEvent) -> None:
+        """Put the question, unless this client is being asked already or cannot be."""
+        question_id = _id(event)
+        if question_id in self._waiting:
+            return
+        if isinstance(event, ApprovalRequestedEvent):
+            params = permission_request(event, self._session_id)
+            ask = self._permission
+        else:
+            params = elicitation_request(event, self._session_id)
+            ask = self._elicitation
+            if params is not None and not self._can_show(elicitation_mode(params)):
+                return
+        if params is not None:
+            task = asyncio.get_running_loop().create_task(ask(question_id, params), name=f"asking {question_id}")
+            self._waiting[question_id] = task
+
+    def _can_show(self, mode: str) -> bool:
+        return getattr(self.capabilities.elicitation, mode, None) is not None
+
+    async def _permission(self, question_id: str, params: dict[str, Any]) -> None:
+        answer = await self._answer(question_id, "session/request_permission", params)
+        outcome = answer.get("outcome")
+        option = outcome.get("optionId") if isinstance(outcome, dict) and outcome.get("outcome") == "selected" else None
+        if isinstance(option, str):
+            await self._settle(question_id, lambda session: session.decide(question_id, option_id=option, by=self._by))
+
+    async def _elicitation(self, question_id: str, params: dict[str, Any]) -> None:
+        answer = await self._answer(question_id, "elicitation/create", params)
+        action, content = answer.get("action"), answer.get("content")
+        if action not in ("accept", "decline"):
+            return
+
+        async def tell(session: Any) -> None:
+            session.answer(question_id, content if action == "accept" else None, action=action, by=self._by)
+            await session.committed()
+
+        await self._settle(question_id, tell)
+
+    async def _answer(self, question_id: str, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """What the client says; empty when it says nothing of use."""
+        try:
+            raw = await self._request(method, params)
+            value = msgspec.json.decode(raw) if raw is not None else None
+        except (RequestError, ConnectionClosed, msgspec.DecodeError, UnicodeError, RecursionError) as exc:
+            if not isinstance(exc, RequestError) or exc.code != METHOD_NOT_FOUND:
+                logger.info("%s of session %s was not answered: %s", method, self._session_id, exc)
+            return {}
+        return value if isinstance(value, dict) else {}
+
+    async def _settle(self, question_id: str, decide: Callable[[Any], Awaitable[Any]]) -> None:
+        """Tell the session. From here on it is no longer withdrawn: what was decided is carried through."""
+        task = self._waiting.pop(question_id, None)
+        if task is None:
+            return  # settled elsewhere, or closed, in this very moment
+        self._deciding.add(task)
+        try:
+            await decide(await self._hub.session(self._session_id))
+        except (HubError, LogError) as exc:
+            logger.info("%s was answered by %s to no effect: %s", question_id, self._by, exc)
+        finally:
+            self._deciding.discard(task)
+
+
+def _id(event: ApprovalRequestedEvent | UserQuestionEvent) -> str:
+    return event.request_id if isinstance(event, ApprovalRequestedEvent) else event.question_id

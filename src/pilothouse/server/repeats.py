@@ -1,0 +1,61 @@
+"""Requests that are sent twice, because an answer was lost, and must act once: known by an id that the caller chose.
+
+Kept in memory, the last so many; what must be known after a restart too (a prompt, a decision) is known by the log. A
+request that failed did nothing, so it is forgotten and may be tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Any, TypeVar
+
+from .errors import HttpError
+
+__all__ = ["Repeats"]
+
+KEPT = 4096
+
+T = TypeVar("T")
+
+
+class Repeats:
+    """What was asked under an id, and its answer, or the task that is making it."""
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self._kept = kept
+        self._asked: OrderedDict[Hashable, tuple[Any, asyncio.Task[Any]]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._asked)
+
+    async def once(self, key: Hashable, request: Any, act: Callable[[], Awaitable[T]]) -> T:
+        """The answer of `act`, which is called only if nothing was asked under this key before.
+
+        It goes on when who asked is gone. Raises what `act` raises, HttpError 409 for another request.
+        """
+        known = self._asked.get(key)
+        if known is None:
+            known = self._asked[key] = (request, asyncio.ensure_future(_run(act)))
+            known[1].add_done_callback(lambda task: self._done(key, task))
+            self._forget_oldest()
+        elif known[0] != request:
+            raise HttpError(409, "id_reused", "this id was given to another request before; choose a new one")
+        answer: T = await asyncio.shield(known[1])
+        return answer
+
+    def _done(self, key: Hashable, task: asyncio.Task[Any]) -> None:
+        if task.cancelled() or task.exception() is not None:
+            self._asked.pop(key, None)
+
+    def _forget_oldest(self) -> None:
+        while len(self._asked) > self._kept:
+            oldest = next(iter(self._asked))
+            if not self._asked[oldest][1].done():
+                return
+            del self._asked[oldest]
+
+
+async def _run(act: Callable[[], Awaitable[T]]) -> T:
+    return await act()

@@ -1,0 +1,163 @@
+"""WebSockets as the lanes use them: frames made once and written as they are, and an end to those who take nothing.
+
+uvicorn speaks the protocol; `SocketProtocol` is its implementation with the writing side opened up, because a server's
+frames are not masked: the bytes for one consumer are the bytes for all. What is written waits in the transport, which
+is why whoever writes must `drain` before it goes on: that bounds the memory of a consumer that is slow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from starlette.websockets import WebSocket
+
+from .limits import Limits
+from .protocols import WebSocketProtocol
+
+__all__ = [
+    "FAILED",
+    "GOING_AWAY",
+    "STALLED",
+    "TOO_MANY",
+    "UNAUTHORIZED",
+    "Disconnected",
+    "Socket",
+    "SocketProtocol",
+    "Stalled",
+    "frame",
+]
+
+EXTENSION = "pilothouse.socket"
+HIGH_WATER = 256 << 10
+"""Bytes that may wait in a transport before its writer has to wait."""
+CLOSE_TIMEOUT = 10.0
+"""Seconds that a consumer has to read what was written before the end, and to answer it."""
+
+GOING_AWAY = 1001
+FAILED = 1011
+UNAUTHORIZED = 4401
+STALLED = 4408
+TOO_MANY = 4429
+
+
+class Disconnected(Exception):
+    """The consumer is gone, or the connection is closing."""
+
+
+class Stalled(Exception):
+    """The consumer has taken nothing for too long."""
+
+
+class SocketProtocol(WebSocketProtocol):
+    """Gives the application its own hands on the connection, as an extension in the scope."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.transport.set_write_buffer_limits(high=HIGH_WATER)
+
+    def handle_connect(self, event: Any) -> None:
+        super().handle_connect(event)
+        scope: Any = getattr(self, "scope", None)  # none when the handshake was refused
+        if scope is not None:
+            scope["extensions"][EXTENSION] = self
+
+    @property
+    def is_closing(self) -> bool:
+        return self.close_sent or self.disconnected or self.transport.is_closing()
+
+    def keepalive_timeout(self) -> None:
+        super().keepalive_timeout()
+        self._abort_later()
+
+    def end(self, code: int, reason: str) -> None:
+        """Send the close frame behind all that was written, and give the consumer a while to read that."""
+        if self.is_closing:
+            return
+        self.conn.send_close(code, reason)
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        self.close_sent = True
+        if self.read_paused:
+            self.read_paused = False
+            self.transport.resume_reading()
+        self._abort_later()
+
+    def _abort_later(self) -> None:
+        """Closing a transport waits until all is sent, and to somebody who does not read nothing ever is."""
+        if self.close_timer is None and not self.disconnected:
+            self.close_timer = self.loop.call_later(CLOSE_TIMEOUT, self.transport.abort)
+
+
+class Socket:
+    """One accepted WebSocket. Written to by one task at a time; closing twice is fine."""
+
+    def __init__(self, websocket: WebSocket, limits: Limits) -> None:
+        self._websocket = websocket
+        self._wire: SocketProtocol = websocket.scope["extensions"][EXTENSION]
+        self._stall = limits.stall
+
+    async def accept(self, headers: dict[str, str] | None = None) -> None:
+        """Raises Disconnected."""
+        pairs = [(name.encode(), value.encode("latin-1")) for name, value in (headers or {}).items()]
+        try:
+            await self._websocket.accept(headers=pairs)
+        except Exception as exc:
+            raise Disconnected from exc
+
+    async def receive(self) -> str | bytes:
+        """The next message: text, or bytes for a binary one. Raises Disconnected."""
+        message = await self._websocket.receive()
+        if message["type"] != "websocket.receive":
+            raise Disconnected
+        text = message.get("text")
+        return text if text is not None else message.get("bytes") or b""
+
+    @property
+    def congested(self) -> bool:
+        """Whether the writer must `drain` before it goes on."""
+        return not self._wire.writable.is_set()
+
+    @property
+    def unsent(self) -> int:
+        return self._wire.transport.get_write_buffer_size()
+
+    def write(self, frames: bytes) -> None:
+        """Hand over one or more frames, made by `frame`. Raises Disconnected."""
+        if self._wire.is_closing:
+            raise Disconnected
+        self._wire.transport.write(frames)
+
+    async def drain(self) -> None:
+        """Wait until there is room. Raises Stalled when nothing at all was taken for the allowed time."""
+        wire = self._wire
+        while not wire.writable.is_set():
+            before = self.unsent
+            try:
+                async with asyncio.timeout(self._stall):
+                    await wire.writable.wait()
+            except TimeoutError:
+                if self.unsent >= before:
+                    raise Stalled from None
+
+    async def send(self, message: bytes) -> None:
+        """One text message, and wait for room. Raises Disconnected, Stalled."""
+        self.write(frame(message))
+        await self.drain()
+
+    def close(self, code: int = 1000, reason: str = "") -> None:
+        self._wire.end(code, _fitting(reason))
+
+
+def frame(message: bytes) -> bytes:
+    """A text message as the bytes of a WebSocket frame from a server."""
+    size = len(message)
+    if size < 126:
+        return b"\x81%c%b" % (size, message)
+    if size < 1 << 16:
+        return b"\x81\x7e%b%b" % (size.to_bytes(2, "big"), message)
+    return b"\x81\x7f%b%b" % (size.to_bytes(8, "big"), message)
+
+
+def _fitting(reason: str) -> str:
+    """The protocol has room for 123 bytes."""
+    return reason if len(reason.encode()) <= 123 else reason.encode()[:120].decode(errors="ignore") + "..."

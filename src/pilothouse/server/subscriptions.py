@@ -1,0 +1,119 @@
+"""What a WebSocket consumer follows: each subscription is a cursor into the log and a loop that moves it.
+
+A loop holds one batch at a time, and the batches of all loops of a consumer together are bounded, so a consumer that
+is slow costs little and loses nothing. `caught_up` is said once, when what was stored at the time of the subscription
+has been sent; what comes after it is live.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from ..log.base import EventLog
+from ..log.errors import LogError
+from ..log.follow import Follower
+from .errors import explain
+from .lanes import BATCH_BYTES, BATCH_COUNT, Form, Frames, Outlet
+
+__all__ = ["Subscription", "Subscriptions"]
+
+ALL = ""
+LEAST_BYTES = 16 << 10
+
+
+class Subscription:
+    """One session, or all of them, from a cursor on."""
+
+    def __init__(self, session_id: str, follower: Follower, end: int, form: Form) -> None:
+        self.session_id = session_id
+        self.follower = follower
+        self._end = end
+        self._form = form
+
+    async def run(self, outlet: Outlet, frames: Frames, size: Callable[[], int]) -> None:
+        """Send what there is, then what comes. Raises LogError, Disconnected, Stalled."""
+        follower, session_id, form = self.follower, self.session_id, self._form
+        if follower.cursor >= self._end:
+            await self._tell(outlet)
+        while True:
+            was_behind = follower.cursor < self._end
+            batch = await follower.next(count=BATCH_COUNT, size=size())
+            await outlet.write(frames.of(form, session_id, batch))
+            if was_behind and follower.cursor >= self._end:
+                await self._tell(outlet)
+
+    async def _tell(self, outlet: Outlet) -> None:
+        cursor = self.follower.cursor
+        if self.session_id == ALL:
+            await outlet.say("caught_up", position=cursor)
+        else:
+            await outlet.say("caught_up", sessionId=self.session_id, seq=cursor)
+
+
+class Subscriptions:
+    """All subscriptions of one consumer; at most one of each session, or one of all sessions.
+
+    `spawn` runs a loop as a task that belongs to the consumer.
+    """
+
+    def __init__(self, log: EventLog, outlet: Outlet, frames: Frames, tasks: asyncio.TaskGroup) -> None:
+        self._log = log
+        self._outlet = outlet
+        self._frames = frames
+        self._tasks = tasks
+        self._open: dict[str, tuple[Subscription, asyncio.Task[None]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __contains__(self, session_id: str) -> bool:
+        return session_id in self._open
+
+    async def add(self, session_id: str, after: int, form: Form, request_id: str | int | None = None) -> None:
+        """Follow a session (or all) from a cursor on, in place of what was followed of it. Raises UnknownSession."""
+        log = self._log
+        last = await (log.last_position() if session_id == ALL else log.last_seq(session_id))
+        reset = after > last
+        start = 0 if reset else after
+        follower = log.follow_all(start) if session_id == ALL else log.follow(session_id, start)
+        await self.remove(session_id)
+        for other in [*self._open] if session_id == ALL else [ALL]:
+            await self.remove(other)
+        place = {"position": last} if session_id == ALL else {"sessionId": session_id, "seq": last}
+        why = (
+            f"the cursor {after} is beyond the end, {last}: it is of another log; all is sent again" if reset else None
+        )
+        resume = "reset" if reset else "ok"
+        await self._outlet.say("subscribed", requestId=request_id, **place, after=start, resume=resume, reason=why)
+        subscription = Subscription(session_id, follower, last, form)
+        self._open[session_id] = subscription, self._tasks.create_task(self._run(subscription))
+
+    async def remove(self, session_id: str) -> bool:
+        """Follow it no longer; whether it was followed."""
+        found = self._open.pop(session_id, None)
+        if found is None:
+            return False
+        found[1].cancel()
+        await asyncio.wait((found[1],))
+        return True
+
+    async def clear(self) -> None:
+        for session_id in list(self._open):
+            await self.remove(session_id)
+
+    def cursors(self) -> int | dict[str, int]:
+        """Where each stands, as `after` of a later subscription takes it."""
+        found = {session_id: subscription.follower.cursor for session_id, (subscription, _) in self._open.items()}
+        return found.get(ALL, found)
+
+    def _size(self) -> int:
+        return max(LEAST_BYTES, BATCH_BYTES // max(1, len(self._open)))
+
+    async def _run(self, subscription: Subscription) -> None:
+        try:
+            await subscription.run(self._outlet, self._frames, self._size)
+        except LogError as exc:
+            self._open.pop(subscription.session_id, None)
+            _, error = explain(exc)
+            await self._outlet.say("unsubscribed", sessionId=subscription.session_id or None, error=error)

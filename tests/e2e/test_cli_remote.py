@@ -1,0 +1,395 @@
+"""Commands that talk to a hub in another process: real processes, a real agent, one home."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import PATIENCE, Cli, Typist
+from tests.support.served import Served, eventually, pending, serving
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return Cli(tmp_path)
+
+
+@pytest.fixture
+def at(cli: Cli) -> Iterator[Callable[..., Typist]]:
+    typists: list[Typist] = []
+
+    def start(*args: object, terminal: bool = True) -> Typist:
+        typists.append(Typist(cli, *args, terminal=terminal))
+        return typists[-1]
+
+    yield start
+    for typist in typists:
+        typist.stop()
+
+
+@pytest.fixture
+def served(cli: Cli) -> Iterator[Served]:
+    with serving(cli) as hub:
+        yield hub
+
+
+def session_of(cli: Cli) -> str:
+    """The session last active."""
+    return str(json.loads(cli("ls", "--json").stdout)[0]["id"])
+
+
+def new_session(cli: Cli) -> str:
+    assert cli("run", "-a", "demo", "echo hello").returncode == 0
+    return session_of(cli)
+
+
+def stored(cli: Cli, session: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in cli("export", session).stdout.splitlines()]
+
+
+def seqs(output: str) -> list[int]:
+    return [json.loads(line)["seq"] for line in output.splitlines()]
+
+
+# -- a run, seen and steered from another terminal ---------------------------------------------------------------
+
+
+def test_a_run_is_attached_to_sent_to_and_cancelled_from_another_process(cli: Cli, at: Callable[..., Typist]) -> None:
+    run = at("run", "-a", "demo", "wait", terminal=False)
+    run.sees("Waiting until you cancel")
+    session = session_of(cli)
+    watching = at("attach", session, terminal=False)
+    watching.sees("› wait")
+    watching.sees("Waiting until you cancel")
+    sent = cli("send", session, "echo from elsewhere")
+    assert sent.returncode == 0, sent.stderr
+    assert sent.stdout.startswith("turn_")
+    cancelled = cli("cancel", session)
+    assert (cancelled.returncode, cancelled.stdout) == (0, "Cancelled.\n")
+    watching.sees("from elsewhere")
+    assert run.leaves() == 130
+    # the hub was that of `run`; it stayed for the prompt of the other command, and then it was gone
+    watching.sees("The hub has gone.")
+    assert watching.leaves() == 0
+    stops = [event["data"]["stopReason"] for event in stored(cli, session) if event.get("eventName") == "turn_ended"]
+    assert stops == ["cancelled", "end_turn"]
+
+
+def test_an_approval_of_a_run_is_decided_from_another_process(cli: Cli, at: Callable[..., Typist]) -> None:
+    run = at("run", "-a", "demo", "edit a.txt hello")
+    run.sees("[?]  ›")
+    (approval,) = pending(cli)
+    shown = cli("approvals").stdout
+    for line in ("a.txt", "+hello", "medium risk", approval["id"], "allow-once"):
+        assert line in shown
+    done = cli("approve", approval["id"][4:12])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Allowed: ")
+    run.sees("allowed by cli")  # the question at the terminal is withdrawn
+    run.sees("Done")
+    assert run.leaves() == 0
+    assert (cli.project / "a.txt").read_text() == "hello\n"
+
+
+def test_a_denial_from_another_process_reaches_the_agent_with_its_reason(cli: Cli, at: Callable[..., Typist]) -> None:
+    run = at("run", "-a", "demo", "edit a.txt hello")
+    run.sees("[?]  ›")
+    (approval,) = pending(cli)
+    done = cli("deny", approval["id"], "--reason", "not in this house")
+    assert done.returncode == 0
+    run.sees("denied by cli: not in this house")
+    assert run.leaves() == 0
+    assert list(cli.project.iterdir()) == []
+    again = cli("deny", approval["id"])
+    assert again.returncode == 6
+    assert "no hub is running" in again.stderr
+
+
+# -- a hub that stays --------------------------------------------------------------------------------------------
+
+
+def test_a_run_with_a_hub_running_is_a_session_of_that_hub(cli: Cli, served: Served) -> None:
+    done = cli("run", "-a", "demo", "echo hello there")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "hello there" in done.stdout
+    session = session_of(cli)
+    assert cli("run", "-s", session, "echo once more").returncode == 0
+    assert cli("run", "-a", "demo", "crash 3").returncode == 1
+    assert cli("run", "-a", "demo", "edit a.txt x").returncode == 3
+    assert cli("run", "-a", "demo", "--approve-all", "edit a.txt x").returncode == 0
+    assert cli("run", "-a", "dmo", "hi").returncode == 2
+    assert served.typist.process.poll() is None
+
+
+def test_json_of_a_run_is_the_same_with_a_hub_elsewhere(cli: Cli, served: Served) -> None:
+    done = cli("run", "-a", "demo", "--json", "echo hello")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert seqs(done.stdout) == list(range(1, len(done.stdout.splitlines()) + 1))
+    (ended,) = (one for one in map(json.loads, done.stdout.splitlines()) if one.get("eventName") == "turn_ended")
+    assert ended["data"]["stopReason"] == "end_turn"
+
+
+def test_leaving_a_run_does_not_end_its_session(cli: Cli, served: Served, at: Callable[..., Typist]) -> None:
+    run = at("run", "-a", "demo", "slow 40")
+    run.sees("1")
+    run.process.send_signal(signal.SIGHUP)
+    run.sees("The session goes on in the hub: `pilothouse attach ses_")
+    assert run.leaves() == 129
+    (session,) = json.loads(cli("ls", "--json").stdout)
+    assert session["status"] == "running"
+    assert json.loads(cli("cancel", session["id"], "--json").stdout) == {"sessionId": session["id"], "cancelled": True}
+
+
+def test_the_first_ctrl_c_of_a_run_cancels_its_turn_in_the_hub(
+    cli: Cli, served: Served, at: Callable[..., Typist]
+) -> None:
+    run = at("run", "-a", "demo", "wait")
+    run.sees("Waiting until you cancel")
+    run.interrupts()
+    run.sees("Cancelled")
+    assert run.leaves() == 130
+    (session,) = json.loads(cli("ls", "--json").stdout)
+    assert session["status"] == "idle"
+
+
+def test_ctrl_c_takes_back_a_prompt_that_waits_and_leaves_the_running_turn(
+    cli: Cli, served: Served, at: Callable[..., Typist]
+) -> None:
+    session = new_session(cli)
+    assert cli("send", session, "wait").returncode == 0
+    run = at("run", "-s", session, "echo never")
+    run.sees("this prompt waits for its end")
+    run.interrupts()
+    assert run.leaves() == 130
+    assert json.loads(cli("ls", "--json").stdout)[0]["status"] == "running"
+    cli("cancel", session)
+    assert "never" not in cli("show", session).stdout.replace("echo never", "")
+
+
+def test_attach_asks_and_leaving_it_stops_nothing(cli: Cli, served: Served, at: Callable[..., Typist]) -> None:
+    session = new_session(cli)
+    assert cli("send", session, "edit a.txt hello").returncode == 0
+    pending(cli)
+    watching = at("attach", session)
+    watching.sees("? Edit")
+    watching.sees("[?]  ›")
+    watching.types("a\n")
+    watching.sees("Done")
+    watching.interrupts()
+    watching.sees("Detached; the session goes on.")
+    watching.sees(f"pilothouse attach {session} --since ")
+    assert watching.leaves() == 0
+    assert (cli.project / "a.txt").read_text() == "hello\n"
+    (resolved,) = (event for event in stored(cli, session) if event["type"] == "approval:resolved")
+    assert resolved["decidedBy"] == "cli"
+
+
+def test_two_terminals_are_asked_and_the_first_answer_closes_both(
+    cli: Cli, served: Served, at: Callable[..., Typist]
+) -> None:
+    session = new_session(cli)
+    assert cli("send", session, "edit a.txt hello").returncode == 0
+    first, second = at("attach", session), at("attach", session)
+    first.sees("[?]  ›")
+    second.sees("[?]  ›")
+    second.types("d no\n")
+    first.sees("denied by cli: no")
+    first.sees("Done")
+    second.sees("denied by cli: no")
+
+
+def test_without_a_terminal_attach_leaves_decisions_to_others(
+    cli: Cli, served: Served, at: Callable[..., Typist]
+) -> None:
+    session = new_session(cli)
+    watching = at("attach", session, terminal=False)
+    watching.sees("hello")
+    assert cli("send", session, "edit a.txt hello").returncode == 0
+    (approval,) = pending(cli)
+    assert cli("approve", approval["id"]).returncode == 0
+    watching.sees("allowed by cli")
+    watching.sees("Done")
+
+
+def test_attach_since_gives_exactly_what_came_after(cli: Cli, served: Served) -> None:
+    session = new_session(cli)
+    last = stored(cli, session)[-1]["seq"]
+    for since in (0, 3, last):
+        done = cli("attach", session, "--since", since, "--json", "--no-follow")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert seqs(done.stdout) == list(range(since + 1, last + 1))
+    beyond = cli("attach", session, "--since", last + 1)
+    assert beyond.returncode == 2
+    assert f"has {last} events" in beyond.stderr
+
+
+def test_send_waits_when_it_is_told_to(cli: Cli, served: Served) -> None:
+    session = new_session(cli)
+    done = cli("send", session, "--wait", "echo with patience")
+    assert done.returncode == 0
+    assert "with patience" in done.stdout
+    assert "hello" not in done.stdout
+
+
+def test_the_same_request_is_sent_once(cli: Cli, served: Served) -> None:
+    session = new_session(cli)
+    first, second = (json.loads(cli("send", session, "--json", "--request-id", "r1", "echo x").stdout) for _ in "12")
+    assert first["turnId"] == second["turnId"]
+    ended = lambda: [e for e in stored(cli, session) if e.get("eventName") == "turn_ended"][1:]  # noqa: E731
+    assert len(eventually(ended)) == 1
+
+
+def test_always_makes_a_rule_that_answers_from_then_on(cli: Cli, served: Served) -> None:
+    session = new_session(cli)
+    cli("send", session, "edit a.txt one")
+    (approval,) = pending(cli)
+    assert cli("approve", approval["id"], "--always", "session").returncode == 0
+    assert cli("send", session, "--wait", "edit a.txt two").returncode == 0
+    assert (cli.project / "a.txt").read_text() == "two\n"
+
+
+def test_the_option_of_an_agent_can_be_chosen(cli: Cli, served: Served) -> None:
+    session = new_session(cli)
+    cli("send", session, "edit a.txt one")
+    (approval,) = pending(cli)
+    wrong = cli("approve", approval["id"], "--option", "nonsense")
+    assert wrong.returncode == 2
+    assert "reject-once" in wrong.stderr
+    done = json.loads(cli("approve", approval["id"], "--option", "reject-once", "--json").stdout)
+    assert (done["decision"]["approved"], done["decidedBy"]) == (False, "cli")
+
+
+def test_a_second_decision_is_told_who_was_first(cli: Cli, served: Served) -> None:
+    session = new_session(cli)
+    cli("send", session, "edit a.txt one")
+    (approval,) = pending(cli)
+    assert cli("approve", approval["id"]).returncode == 0
+    assert cli("approve", approval["id"]).returncode == 0
+    other = cli("deny", approval["id"])
+    assert other.returncode == 1
+    assert "was approved already, by cli" in other.stderr
+    unknown = cli("approve", "apr_none")
+    assert unknown.returncode == 2
+    assert "Traceback" not in unknown.stderr
+
+
+def test_a_program_uses_the_hub_as_the_guide_says(cli: Cli, served: Served) -> None:
+    example = Path(__file__).parents[2] / "docs" / "examples" / "remote.py"
+
+    def run(prompt: str) -> str:
+        command = [sys.executable, "-W", "error", str(example), "demo", prompt]
+        done = subprocess.run(
+            command, check=False, capture_output=True, text=True, timeout=PATIENCE, env=cli.environment, cwd=cli.project
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    assert run("echo hello there").startswith("hello there\n(end_turn, event ")
+    assert "(end_turn, " in run("edit a.txt hello")
+    assert not (cli.project / "a.txt").exists()
+    (resolved,) = (event for event in stored(cli, session_of(cli)) if event["type"] == "approval:resolved")
+    assert (resolved["decidedBy"], resolved["reason"]) == ("remote.py", "only what is harmless")
+
+
+# -- no hub, and hubs that died ----------------------------------------------------------------------------------
+
+
+def test_without_a_hub_send_runs_the_turn_itself(cli: Cli) -> None:
+    session = new_session(cli)
+    done = cli("send", session, "echo by myself")
+    assert done.returncode == 0
+    assert "by myself" in done.stdout
+    assert cli("send", session, "edit a.txt x").returncode == 3  # nobody could be asked
+    refused = cli("send", session, "--no-wait", "echo x")
+    assert refused.returncode == 6
+    assert "pilothouse serve" in refused.stderr
+
+
+def test_without_a_hub_the_others_say_so(cli: Cli) -> None:
+    session = new_session(cli)
+    assert cli("cancel", session).stdout == "Nothing is under way in it.\n"
+    assert cli("approve", "apr_x").returncode == 6
+    assert cli("pair").returncode == 6
+    watched = cli("attach", session)
+    assert watched.returncode == 0
+    assert "hello" in watched.stdout
+    assert "No hub is running" in watched.stderr
+    for command in (("attach", "ses_none"), ("send", "ses_none", "hi"), ("cancel", "ses_none")):
+        done = cli(*command)
+        assert done.returncode == 2
+        assert "no session 'ses_none'" in done.stderr
+
+
+def test_after_a_kill_attach_since_misses_nothing(cli: Cli, at: Callable[..., Typist]) -> None:
+    with serving(cli) as first:
+        session = new_session(cli)
+        watching = at("attach", session, "--json", terminal=False)
+        watching.sees('"turn_ended"')
+        assert cli("send", session, "slow 400").returncode == 0
+        watching.sees('"text":"slow 400"')
+        watching.sees("message:delta")
+        first.kill()
+        assert watching.leaves() == 0
+    seen = seqs(watching.seen.partition("The hub has gone.")[0].rsplit("\n", 1)[0])
+    assert seen == list(range(1, len(seen) + 1))
+    with serving(cli):
+        rest = seqs(cli("attach", session, "--since", seen[-1], "--json", "--no-follow").stdout)
+        assert rest == list(range(seen[-1] + 1, seen[-1] + 1 + len(rest)))
+        everything = stored(cli, session)
+        assert len(everything) == len(seen) + len(rest)
+        ended = [event["data"]["stopReason"] for event in everything if event.get("eventName") == "turn_ended"]
+        assert ended == ["end_turn", "interrupted"]
+
+
+def test_an_attached_terminal_goes_on_when_the_hub_comes_back(cli: Cli, at: Callable[..., Typist]) -> None:
+    with serving(cli) as first:
+        session = new_session(cli)
+        watching = at("attach", session, terminal=False)
+        watching.sees("Done")
+        first.kill()
+        with serving(cli):
+            assert cli("send", session, "echo after the crash").returncode == 0
+            watching.sees("after the crash")
+
+
+def test_what_a_dead_hub_left_in_the_home_is_no_obstacle(cli: Cli) -> None:
+    with serving(cli) as hub:
+        session = new_session(cli)
+        hub.kill()
+    assert (cli.home / "hub.sock").exists()
+    assert (cli.home / "hub.json").exists()
+    assert cli("attach", session).returncode == 0
+    assert cli("run", "-s", session, "echo on my own").returncode == 0
+    with serving(cli):
+        assert "hello" in cli("run", "-a", "demo", "echo hello").stdout
+
+
+def test_a_hub_that_does_not_answer_is_named(cli: Cli, served: Served) -> None:
+    served.typist.process.send_signal(signal.SIGSTOP)
+    try:
+        done = cli("run", "-a", "demo", "echo hi")
+    finally:
+        served.typist.process.send_signal(signal.SIGCONT)
+    assert done.returncode == 6
+    assert f"process {served.pid} is running Pilothouse on {cli.home} and does not answer" in done.stderr
+
+
+def test_a_home_with_a_long_path_has_its_socket_in_a_private_place(cli: Cli, tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * 120)
+    deep.mkdir()
+    cli.home = deep
+    cli.environment["PILOTHOUSE_HOME"] = str(deep)
+    with serving(cli) as hub:
+        place = Path(json.loads((deep / "hub.json").read_text())["socket"])
+        assert deep not in place.parents
+        assert (place.parent.stat().st_mode & 0o777, place.stat().st_mode & 0o777) == (0o700, 0o600)
+        assert "hello" in cli("run", "-a", "demo", "echo hello").stdout
+        hub.leave()
+    assert not place.parent.exists()

@@ -1,0 +1,343 @@
+"""`pilothouse serve` and what goes with it: starts, second starts, ends, pairing, configuration."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import PATIENCE, Cli, Typist
+from tests.support.served import Served, eventually, serving
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return Cli(tmp_path)
+
+
+@pytest.fixture
+def served(cli: Cli) -> Iterator[Served]:
+    with serving(cli) as hub:
+        yield hub
+
+
+def call(url: str, *, method: str = "GET", body: Any = None, **headers: str) -> tuple[int, Any]:
+    data = json.dumps(body).encode() if body is not None else None
+    headers |= {"Content-Type": "application/json"} if data else {}
+    request = urllib.request.Request(url, data, {k.replace("_", "-"): v for k, v in headers.items()}, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            return answer.status, json.loads(answer.read() or b"null")
+    except urllib.error.HTTPError as exc:
+        with exc:
+            return exc.code, json.loads(exc.read() or b"null")
+
+
+def token(cli: Cli) -> str:
+    return (cli.home / "token").read_text().strip()
+
+
+# -- starts -------------------------------------------------------------------------------------------------------
+
+
+def test_a_start_tells_where_it_is_and_what_it_found(cli: Cli, served: Served) -> None:
+    assert served.url.startswith("http://127.0.0.1:")
+    assert served.login.startswith(f"{served.url}login?ticket=")
+    assert "demo" in served.greeting.partition("agents")[2].partition("\n")[0]
+    assert str(cli.home) in served.greeting
+    assert token(cli) not in served.greeting
+    assert call(f"{served.url}healthz")[1]["status"] == "ok"
+    assert call(f"{served.url}sessions")[0] == 401
+    status, answer = call(f"{served.url}agents", Authorization=f"Bearer {token(cli)}")
+    assert status == 200
+    assert next(agent for agent in answer["agents"] if agent["name"] == "demo")["installed"] is True
+
+
+def test_what_it_keeps_is_for_its_owner_only(cli: Cli, served: Served) -> None:
+    assert stat.S_IMODE(cli.home.stat().st_mode) == 0o700
+    for name in ("hub.sock", "hub.json", "token", "pilothouse.db"):
+        assert stat.S_IMODE((cli.home / name).stat().st_mode) == 0o600, name
+
+
+def test_a_second_start_finds_the_first(cli: Cli, served: Served) -> None:
+    for command in (("serve",), ("serve", "--port", "1"), ()):
+        second = cli(*command)
+        assert (second.returncode, second.stderr) == (0, "")
+        assert f"runs on this home already (process {served.pid})" in second.stdout
+        assert served.url in second.stdout
+    link = second.stdout.partition("log in")[2].split()[0]
+    answer = urllib.request.build_opener(urllib.request.HTTPCookieProcessor()).open(link, timeout=PATIENCE)
+    with answer:
+        assert answer.url == served.url  # logged in, and the ticket has left the address
+
+
+def test_a_start_while_a_run_has_the_home_says_so(cli: Cli) -> None:
+    run = Typist(cli, "run", "-a", "demo", "wait", terminal=False)
+    try:
+        run.sees("Waiting until you cancel")
+        done = cli("serve")
+        assert done.returncode == 6
+        assert f"process {run.process.pid} runs a session" in done.stderr
+    finally:
+        run.stop()
+
+
+def test_at_a_terminal_there_is_a_code_to_scan(cli: Cli) -> None:
+    with serving(cli, terminal=True) as hub:
+        assert "█▀▀▀▀▀█" in hub.greeting or "▄▄▄▄▄" in hub.greeting
+        assert "Pair a phone: scan this and type " in hub.greeting
+
+
+def test_quiet_says_nothing(cli: Cli) -> None:
+    hub = Typist(cli, "serve", "--port", "0", "--quiet", terminal=False)
+    try:
+        eventually((cli.home / "hub.json").exists)
+        hub.process.send_signal(signal.SIGTERM)
+        assert hub.leaves() == 0
+        assert hub.seen == ""
+    finally:
+        hub.stop()
+
+
+def test_the_browser_is_shown_the_link_and_other_users_are_not(cli: Cli) -> None:
+    browser, shown = cli.project / "browser", cli.project / "shown"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {shown}.new && mv {shown}.new {shown}\n')
+    browser.chmod(0o700)
+    cli.environment["BROWSER"] = str(browser)
+    with serving(cli, "--browser") as hub:
+        eventually(shown.exists)
+        page = cli.home / "open.html"
+        assert shown.read_text().strip() == page.as_uri()
+        assert hub.login in page.read_text()
+        assert stat.S_IMODE(page.stat().st_mode) == 0o600
+
+
+def test_no_agent_inherits_the_token(cli: Cli) -> None:
+    cli.environment["PILOTHOUSE_TOKEN"] = "sesame-sesame-sesame"
+    show = "run printenv PILOTHOUSE_TOKEN"
+    assert "sesame" not in cli("run", "-a", "demo", "--approve-all", show).stdout
+    with serving(cli) as hub:
+        assert "sesame" not in cli("run", "-a", "demo", "--approve-all", show).stdout
+        assert call(f"{hub.url}sessions", Authorization="Bearer sesame-sesame-sesame")[0] == 200
+
+
+# -- what is wrong ------------------------------------------------------------------------------------------------
+
+
+def test_a_port_that_is_taken_is_said_with_what_to_do(cli: Cli) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        done = cli("serve", "--port", port)
+    assert done.returncode == 2
+    for words in (f"port {port} of 127.0.0.1 is taken by another program", "--port", "PILOTHOUSE_PORT", "config.toml"):
+        assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (cli.home / "pilothouse.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--host", "0.0.0.0"), "--insecure-bind"),
+        (("--host", "::"), "--insecure-bind"),
+        (("--host", "203.0.113.9", "--insecure-bind"), "no address 203.0.113.9"),
+        (("--tls-cert", "cert.pem"), "a certificate and its key"),
+        (("--tls-cert", "no.pem", "--tls-key", "no.pem"), "no.pem: there is no such file"),
+        (("--root-path", "x y"), "--root-path: expected a path"),
+        (("--public-url", "example.com"), "--public-url: expected http"),
+        (("--log-file", "/no/such/dir/log"), "/no/such/dir/log"),
+    ],
+)
+def test_what_is_wrong_with_a_start_is_said(cli: Cli, args: tuple[str, ...], said: str) -> None:
+    done = cli("serve", *args)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_files_that_are_no_certificate_are_named(cli: Cli) -> None:
+    wrong = cli.project / "wrong.pem"
+    wrong.write_text("nothing of the kind")
+    done = cli("serve", "--tls-cert", wrong, "--tls-key", wrong)
+    assert done.returncode == 2
+    assert f"{wrong} and {wrong} can't be used for TLS" in done.stderr
+
+
+def test_the_port_comes_from_the_option_the_environment_or_the_file(cli: Cli) -> None:
+    cli.home.mkdir(mode=0o700)
+    (cli.home / "config.toml").write_text("[server]\nport = 1\nallowed_hosts = ['hub.example']\n")
+    shown = {one["key"]: one for one in json.loads(cli("config", "--json").stdout)["settings"]}
+    assert (shown["server.port"]["value"], shown["server.port"]["origin"]) == (1, "config.toml")
+    assert shown["server.allowed_hosts"]["value"] == ["hub.example"]
+    assert shown["server.host"]["origin"] == "default"
+    cli.environment["PILOTHOUSE_PORT"] = "2"
+    shown = {one["key"]: one for one in json.loads(cli("config", "--json").stdout)["settings"]}
+    assert (shown["server.port"]["value"], shown["server.port"]["origin"]) == (2, "PILOTHOUSE_PORT")
+    cli.environment["PILOTHOUSE_PORT"] = "high"
+    done = cli("serve")
+    assert done.returncode == 2
+    assert "PILOTHOUSE_PORT: expected a port, got 'high'" in done.stderr
+
+
+def test_config_hides_what_an_agent_is_given_and_says_where_the_file_is(cli: Cli) -> None:
+    cli.home.mkdir(mode=0o700)
+    (cli.home / "config.toml").write_text("[agents.x]\ncommand = ['x']\nenv = { KEY = 'sesame' }\n")
+    assert cli("config", "--path").stdout.strip() == str(cli.home / "config.toml")
+    shown = cli("config").stdout
+    assert "agents.x.command" in shown
+    assert "KEY" in shown
+    assert "sesame" not in shown
+
+
+# -- ends ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_is_orderly_and_says_its_steps(cli: Cli, number: int) -> None:
+    with serving(cli) as hub:
+        assert cli("run", "-a", "demo", "echo hi").returncode == 0
+        session = json.loads(cli("ls", "--json").stdout)[0]["id"]
+        cli("send", session, "wait")
+        watching = Typist(cli, "attach", session, terminal=False)
+        try:
+            watching.sees("Waiting until you cancel")
+            code, said = hub.leave(number)
+            assert watching.leaves() == 0
+            assert "The hub has gone." in watching.rest
+            assert "Interrupted" in watching.rest or "nterrupted" in watching.rest
+        finally:
+            watching.stop()
+    assert code == 0
+    for step in ("Stopping. Ending 1 connection.", "Ending 1 agent and closing the log.", "Done."):
+        assert step in said
+    assert not (cli.home / "hub.json").exists()
+    assert not (cli.home / "hub.sock").exists()
+    assert json.loads(cli("ls", "--json").stdout)[0]["status"] == "idle"
+
+
+STUBBORN = """
+import json, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+answers = {"initialize": {"protocolVersion": 1}, "session/new": {"sessionId": "s"}}
+for line in sys.stdin:
+    ask = json.loads(line)
+    result = answers.get(ask.get("method"), {"stopReason": "end_turn"})
+    print(json.dumps({"jsonrpc": "2.0", "id": ask.get("id"), "result": result}), flush=True)
+while True:
+    time.sleep(1)
+"""
+
+
+def test_a_second_ctrl_c_hurries(cli: Cli) -> None:
+    """The agent heeds neither the end of its input nor SIGTERM."""
+    cli.home.mkdir(mode=0o700)
+    command = json.dumps([sys.executable, "-S", "-E", "-c", STUBBORN])
+    (cli.home / "config.toml").write_text(f"[agents.stubborn]\ncommand = {command}\n")
+    with serving(cli) as hub:
+        assert cli("run", "-a", "stubborn", "hello").returncode == 0
+        hub.typist.process.send_signal(signal.SIGINT)
+        hub.typist.sees("Ending 1 agent")
+        hub.typist.process.send_signal(signal.SIGINT)
+        hub.typist.sees("Hurrying: agents are killed.")
+        assert hub.typist.leaves() == 0
+
+
+def test_the_log_is_json_when_asked_for_and_has_no_secrets(cli: Cli) -> None:
+    log = cli.project / "hub.log"
+    with serving(cli, "--log-json", "--log-level", "info", "--log-file", log) as hub:
+        call(f"{hub.url}sessions", Authorization="Bearer wrong-wrong-wrong")
+        cli("run", "-a", "demo", "echo hi")
+        hub.leave()
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert {"time", "level", "logger", "message"} <= lines[0].keys()
+    assert any(line.get("audit", {}).get("by") == "cli" for line in lines)
+    assert token(cli) not in log.read_text()
+    assert hub.login.partition("ticket=")[2] not in log.read_text()
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+
+
+# -- under a path, with TLS ---------------------------------------------------------------------------------------
+
+
+def test_under_a_path_both_kinds_of_proxy_work(cli: Cli) -> None:
+    with serving(cli, "--root-path", "/hub") as hub:
+        assert hub.url.endswith("/hub/")
+        bare = hub.url.removesuffix("hub/")
+        assert call(f"{hub.url}healthz")[1]["status"] == "ok"  # one that leaves the path in
+        assert call(f"{bare}healthz")[1]["status"] == "ok"  # one that takes it away
+        assert call(f"{bare}hubhealthz")[0] == 404
+        assert cli("run", "-a", "demo", "echo hi").returncode == 0
+
+
+def test_with_a_certificate_it_is_https_and_commands_go_on_as_before(cli: Cli) -> None:
+    cert, key = cli.project / "cert.pem", cli.project / "key.pem"
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost"]
+    subprocess.run([*make, "-keyout", key, "-out", cert], check=True, capture_output=True, timeout=PATIENCE)
+    with serving(cli, "--tls-cert", cert, "--tls-key", key, "--host", "0.0.0.0") as hub:
+        assert hub.url.startswith("https://")
+        assert "0.0.0.0" not in hub.url
+        assert cli("run", "-a", "demo", "echo hi").returncode == 0
+
+
+# -- devices ------------------------------------------------------------------------------------------------------
+
+
+def test_a_device_is_paired_listed_and_revoked(cli: Cli, served: Served) -> None:
+    waiting = Typist(cli, "pair", "--name", "my phone", "--scope", "read", terminal=False)
+    try:
+        waiting.sees("#pair=")
+        ticket = waiting.sees(" there, and type ")
+        code = waiting.sees(".").strip()
+        body = {"ticket": ticket, "code": code, "name": "whatever it says"}
+        status, paired = call(f"{served.url}pair", method="POST", body=body)
+        assert status == 201
+        waiting.sees(f"Paired: my phone ({paired['deviceId']}).")
+        assert waiting.leaves() == 0
+    finally:
+        waiting.stop()
+    bearer = {"Authorization": f"Bearer {paired['credential']}"}
+    assert call(f"{served.url}sessions", **bearer)[0] == 200
+    (device,) = json.loads(cli("devices", "--json").stdout)
+    assert (device["name"], device["scopes"]) == ("my phone", ["read"])
+    assert "my phone" in cli("devices").stdout
+    assert cli("revoke", "my phone").stdout == f"Revoked: my phone ({paired['deviceId']}).\n"
+    assert call(f"{served.url}sessions", **bearer)[0] == 401
+    assert json.loads(cli("devices", "--json").stdout) == []
+    assert cli("revoke", "my phone").returncode == 2
+
+
+def test_a_pairing_given_up_is_withdrawn(cli: Cli, served: Served) -> None:
+    waiting = Typist(cli, "pair", terminal=False)
+    try:
+        waiting.sees("#pair=")
+        ticket = waiting.sees(" there, and type ")
+        code = waiting.sees(".").strip()
+        waiting.interrupts()
+        assert waiting.leaves() == 130
+    finally:
+        waiting.stop()
+    assert call(f"{served.url}pair", method="POST", body={"ticket": ticket, "code": code})[0] == 403
+
+
+def test_devices_can_be_seen_and_sent_away_without_a_hub(cli: Cli) -> None:
+    with serving(cli) as hub:
+        pairing = json.loads(cli("pair", "--json").stdout)
+        body = {"ticket": pairing["ticket"], "code": pairing["code"], "name": "tablet"}
+        assert call(f"{hub.url}pair", method="POST", body=body)[0] == 201
+    (device,) = json.loads(cli("devices", "--json").stdout)
+    assert (device["name"], "credential" in device) == ("tablet", False)
+    assert cli("revoke", device["id"][:8]).returncode == 0
+    (device,) = json.loads(cli("devices", "--all", "--json").stdout)
+    assert device["revoked"]
