@@ -121,7 +121,7 @@ class Hub(Stack):
 def stack(kind: str) -> Iterator[Any]:
     with tempfile.TemporaryDirectory(prefix="bench") as home:
         commands = {
-            "hub": [*PYTHON, str(STACKS / "served.py"), home, *AGENT],
+            "hub": [*PYTHON, str(STACKS / "served.py"), str(Path(home) / "data"), *AGENT],
             "by hand": [*PYTHON, str(STACKS / "by_hand.py"), home, *AGENT],
             "relay": [*PYTHON, str(STACKS / "relay.py"), *AGENT],
         }

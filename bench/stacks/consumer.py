@@ -20,7 +20,8 @@ SENT = re.compile(rb"sent (\d+\.\d+) ")
 
 class Consumer(asyncio.Protocol):
     def __init__(self, request: bytes, mark: bytes, times: int, ages: list[float]) -> None:
-        self._request = request
+        head, end, self._frames = request.partition(b"\r\n\r\n")
+        self._head = head + end
         self._mark = mark
         self._left = times
         self._tail = b""
@@ -33,7 +34,7 @@ class Consumer(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        transport.write(self._request)
+        transport.write(self._head)
 
     def data_received(self, data: bytes) -> None:
         now = time.time()
@@ -42,6 +43,8 @@ class Consumer(asyncio.Protocol):
             if b" 200 " not in data[:20] and b" 101 " not in data[:20]:
                 raise SystemExit(f"refused: {data[:300]!r}")
             self.answered.set_result(None)
+            if self._frames:
+                self._transport.write(self._frames)
         window = self._tail + data
         if not self.began and (found := BEGIN.search(window)):
             self.began = float(found[1])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from pathlib import Path
 
 from pilothouse.hub.hub import Hub
 from pilothouse.hub.link import AgentSpec
@@ -21,6 +22,7 @@ TOKEN = "bench"
 
 
 async def main(directory: str, command: list[str]) -> None:
+    Path(directory).mkdir(mode=0o700)
     agents = {"bench": AgentSpec(name="bench", command=tuple(command))}
     async with Hub(home=directory, agents=agents) as hub:
         server = Server(hub, token=TOKEN, limits=Limits(per_caller=2000, connections=2000))

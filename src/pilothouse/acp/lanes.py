@@ -21,6 +21,9 @@ __all__ = ["Action", "Backlog", "Call", "Lane", "Updates", "handling"]
 
 Handler = Callable[..., Awaitable[Any]]
 
+SLICE = 100
+"""Updates after which a lane lets others have the loop: a session that floods must not make its neighbours wait."""
+
 handling: ContextVar[Any] = ContextVar("pilothouse_acp_handling", default=None)
 """What is being handled in this context, if anything: a `Call` or a session notification."""
 
@@ -189,7 +192,9 @@ class Lane:
         fn = run.fn
         set_handling = handling.set
         try:
-            for notification in run.notifications:
+            for count, notification in enumerate(run.notifications, 1):
+                if not count % SLICE:
+                    await asyncio.sleep(0)
                 self._current = notification
                 set_handling(notification)
                 try:
