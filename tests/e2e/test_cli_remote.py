@@ -128,6 +128,17 @@ def test_a_run_with_a_hub_running_is_a_session_of_that_hub(cli: Cli, served: Ser
     assert served.typist.process.poll() is None
 
 
+def test_an_agent_that_does_not_start_in_the_hub_has_the_same_exit_code_as_here(cli: Cli) -> None:
+    cli.home.mkdir(mode=0o700)
+    code = "import sys; sys.exit('no key found')"
+    (cli.home / "config.toml").write_text(f"[agents.odd]\ncommand = [{sys.executable!r}, '-c', {json.dumps(code)}]\n")
+    assert cli("run", "-a", "odd", "hi").returncode == 4
+    with serving(cli):
+        done = cli("run", "-a", "odd", "hi")
+        assert done.returncode == 4
+        assert "no key found" in done.stdout
+
+
 def test_json_of_a_run_is_the_same_with_a_hub_elsewhere(cli: Cli, served: Served) -> None:
     done = cli("run", "-a", "demo", "--json", "echo hello")
     assert (done.returncode, done.stderr) == (0, "")
@@ -189,6 +200,18 @@ def test_attach_asks_and_leaving_it_stops_nothing(cli: Cli, served: Served, at: 
     assert (cli.project / "a.txt").read_text() == "hello\n"
     (resolved,) = (event for event in stored(cli, session) if event["type"] == "approval:resolved")
     assert resolved["decidedBy"] == "cli"
+
+
+def test_coming_back_asks_again_what_still_waits(cli: Cli, served: Served, at: Callable[..., Typist]) -> None:
+    session = new_session(cli)
+    assert cli("send", session, "edit a.txt hello").returncode == 0
+    pending(cli)
+    last = stored(cli, session)[-1]["seq"]
+    watching = at("attach", session, "--since", last)
+    assert "hello" in watching.sees("[?]  ›")
+    watching.types("d\n")
+    watching.sees("denied by cli")
+    watching.sees("Done")
 
 
 def test_two_terminals_are_asked_and_the_first_answer_closes_both(

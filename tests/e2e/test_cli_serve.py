@@ -124,10 +124,13 @@ def test_the_browser_is_shown_the_link_and_other_users_are_not(cli: Cli) -> None
 
 def test_no_agent_inherits_the_token(cli: Cli) -> None:
     cli.environment["PILOTHOUSE_TOKEN"] = "sesame-sesame-sesame"
-    show = "run printenv PILOTHOUSE_TOKEN"
-    assert "sesame" not in cli("run", "-a", "demo", "--approve-all", show).stdout
+    show = "bash printenv PILOTHOUSE_TOKEN; echo ended with $?"
+    alone = cli("run", "-a", "demo", "--approve-all", show).stdout
     with serving(cli) as hub:
-        assert "sesame" not in cli("run", "-a", "demo", "--approve-all", show).stdout
+        within = cli("run", "-a", "demo", "--approve-all", show).stdout
+        for shown in (alone, within):
+            assert "ended with 1" in shown
+            assert "sesame" not in shown
         assert call(f"{hub.url}sessions", Authorization="Bearer sesame-sesame-sesame")[0] == 200
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from pilothouse.log.records import Device
@@ -80,6 +81,19 @@ async def test_nobody_else_is_told_anything(tmp_path: Path, first: Any) -> None:
         assert (await closed(consumer))[0] == 4401
         assert [message["type"] for message in consumer.messages] == ["error"]
         assert consumer.messages[0]["error"]["code"] == "unauthorized"
+
+
+async def test_a_stranger_is_not_listened_to_for_long(tmp_path: Path) -> None:
+    async with serving(tmp_path) as served:
+        for path in ("ws", "acp"):
+            async with connect(f"ws://127.0.0.1:{served.port}/{path}") as stranger:
+                await stranger.send("x" * 100_000)
+                with pytest.raises(ConnectionClosed):
+                    await stranger.recv()
+                assert stranger.close_code == 1009
+        async with lane(served.port) as consumer:
+            await consumer.say("ping", requestId="x" * 100_000)
+            assert (await consumer.next())["type"] == "pong"
 
 
 async def test_who_says_nothing_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ knows the type, and a proxy can pass it on untouched.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -24,6 +25,7 @@ __all__ = [
     "encode_request",
     "encode_result",
     "error_from_wire",
+    "with_whole_characters",
 ]
 
 RequestId = int | float | str | None
@@ -41,6 +43,18 @@ class Message(Struct, gc=False):
 
 decode_message = msgspec.json.Decoder(Message).decode
 """Raises msgspec.DecodeError for what is no JSON, msgspec.ValidationError for JSON that is no message."""
+
+
+_ESCAPE = re.compile(
+    rb"\\(?:(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
+
+
+def with_whole_characters(line: bytes) -> bytes:
+    """A line in which every half of a surrogate pair, which no decoder takes, is U+FFFD; all else is as it was."""
+    if b"\\ud" not in line and b"\\uD" not in line:
+        return line
+    return _ESCAPE.sub(lambda found: found[0] if found[2] is None else b"\\ufffd", line)
 
 
 @cache

@@ -22,6 +22,7 @@ from .jsonrpc import (
     encode_notification,
     encode_request,
     error_from_wire,
+    with_whole_characters,
 )
 from .methods import CANCEL_REQUEST
 
@@ -110,7 +111,9 @@ class Peer(Generic[T]):
         except msgspec.ValidationError as exc:
             return _malformed(INVALID_REQUEST, f"not a JSON-RPC message: {exc}", line, _readable_id(line))
         except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-            return _malformed(PARSE_ERROR, f"not JSON: {exc}", line)
+            whole = with_whole_characters(line)
+            # whoever cuts texts cuts characters; a request or an answer must not be lost for that
+            return self.receive(whole) if whole != line else _malformed(PARSE_ERROR, f"not JSON: {exc}", line)
         except RecursionError:
             return _malformed(PARSE_ERROR, "nested too deeply", line)
         if message.method is not UNSET:

@@ -35,6 +35,8 @@ SHUTDOWN_TIMEOUT = 2.0
 LEFT_BEHIND = 0.2
 """Seconds that what a child left behind gets after it has been told to end."""
 READ_LIMIT = 256 * 1024
+SECRET = "PILOTHOUSE_TOKEN"  # noqa: S105 - its name
+"""Who has it may do anything with the hub, approve included; an agent must not."""
 POSIX = os.name == "posix"
 
 
@@ -76,11 +78,11 @@ class StderrTail:
 
 
 def default_environment() -> dict[str, str]:
-    """The environment a child starts with: all of this process's own.
+    """The environment a child starts with: all of this process's own but what is secret to it.
 
     Agents need their keys, proxies, locale and tool paths. Exported shell functions are left out.
     """
-    return {key: value for key, value in os.environ.items() if not value.startswith("() {")}
+    return {key: value for key, value in os.environ.items() if key != SECRET and not value.startswith("() {")}
 
 
 async def spawn(

@@ -19,7 +19,7 @@ __all__ = ["approvals", "approve", "deny"]
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @reported
 def approvals(as_json: bool) -> None:
-    """List what waits for a decision, in all sessions, with its risk and what it would do."""
+    """List what waits for a decision: its risk, and what it would do."""
     pending, is_live = complete(_pending())
     if as_json:
         print_json(pending)

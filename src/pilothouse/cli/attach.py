@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from ..app import Archive
     from ..config import Config
     from ..log.records import SessionRecord
-    from ..model.session import Session
     from ..remote.hub import RemoteHub
     from .conversation import Conversation
 
@@ -81,7 +80,8 @@ async def _watched(
     from .sides import There
 
     side = There(hub.session(record.id, agent_name=record.agent, cwd=record.cwd))
-    conversation.join(side, await _folded(archive, record, since), live_from=record.last_seq)
+    await conversation.recall(record.id, archive.entries(record.id), since)
+    conversation.join(side, live_from=record.last_seq)
     conversation.introduce()
     try:
         with contextlib.suppress(ConnectionLost):
@@ -118,21 +118,7 @@ async def _closed(config: Config) -> None:
 
 async def _stored(archive: Archive, conversation: Conversation, record: SessionRecord, since: int) -> None:
     """Draw what is stored beyond an event."""
-    if conversation.seq == 0 and since:
-        conversation.begin_at(await _folded(archive, record, since))
+    if conversation.seq < since:
+        await conversation.recall(record.id, archive.entries(record.id), since)
     async for entry in archive.entries(record.id, since):
         conversation.draw([entry])
-
-
-async def _folded(archive: Archive, record: SessionRecord, since: int) -> Session:
-    """The session as it was after an event."""
-    from ..model.events import decode_event
-    from ..model.session import Session
-
-    session = Session(id=record.id)
-    if since:
-        async for entry in archive.entries(record.id):
-            if entry.seq > since:
-                break
-            session.apply(decode_event(entry.data))
-    return session

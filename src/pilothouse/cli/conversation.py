@@ -12,17 +12,14 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from typing import Any, cast
 
 from msgspec import Struct
 
 from ..model.events import (
     ApprovalRequestedEvent,
-    ApprovalResolvedEvent,
-    CustomEvent,
     Event,
-    SessionErrorEvent,
     UserQuestionEvent,
     decode_event,
 )
@@ -33,7 +30,7 @@ from ..terminal.keyboard import Keyboard
 from ..terminal.screen import Screen
 from .exits import Exit
 from .output import console, short_path, title_of_prompt
-from .sides import Remember, Sent, Side, Stored, TurnEnd, end_of
+from .sides import Remember, Sent, Side, Stored, TurnEnd, begins, end_of, settled_by
 
 __all__ = ["Conversation", "Manners"]
 
@@ -86,7 +83,7 @@ class Conversation:
         self._is_sending = False
         self._is_running = False
         self._end: TurnEnd | None = None
-        self._error: str | None = None
+        self._agent_ran = False
         self._asking: asyncio.Task[Any] | None = None
         self._aside: set[asyncio.Task[None]] = set()
         self._interrupts = 0
@@ -95,17 +92,28 @@ class Conversation:
 
     # -- from start to end --
 
-    def join(self, side: Side, state: Session, live_from: int = 0) -> None:
-        """Take up a session as it was at the seq of `state`. What was asked before `live_from` may be settled yet."""
-        self._side, self._live_from = side, live_from
-        self.begin_at(state)
-        self._batches = side.follow(self.seq)
-
     def begin_at(self, state: Session) -> None:
         """What is drawn comes after this state."""
         self.seq = state.seq
         if self.screen is not None:
             self.screen.session = state
+
+    async def recall(self, session_id: str, entries: AsyncIterator[Stored], until: int | None = None) -> Session:
+        """Take in what happened before, up to an event, without drawing it: what was asked then may still wait."""
+        state = Session(id=session_id)
+        async for entry in entries:
+            if until is not None and entry.seq > until:
+                break
+            event = decode_event(entry.data)
+            state.apply(event)
+            self._learn(event)
+        self.begin_at(state)
+        return state
+
+    def join(self, side: Side, live_from: int = 0) -> None:
+        """Take up a session from here. What was asked before the event `live_from` may be settled by then."""
+        self._side, self._live_from = side, live_from
+        self._batches = side.follow(self.seq)
 
     def introduce(self) -> None:
         if self.screen is not None and self.keyboard is not None:
@@ -119,6 +127,7 @@ class Conversation:
         if self.screen is not None:
             self.screen.begin(f"starting {self._side.agent_name}")
         await self._side.start()
+        self._agent_ran = self._agent_ran or not self._side.is_elsewhere
         if prompt or self.keyboard is None:
             return await self._say(prompt)
         return await self._talk(self.keyboard)
@@ -143,6 +152,9 @@ class Conversation:
 
     async def watch(self) -> None:
         """Draw what comes until the user leaves. Raises ConnectionLost when the hub is gone."""
+        if self.seq >= self._live_from:
+            self._show_busy()
+            await self._see_to_asks()
         while True:
             await self._step()
 
@@ -168,7 +180,7 @@ class Conversation:
     async def _say(self, text: str) -> int:
         if self.screen is not None:
             self.screen.begin()
-        self._end, self._is_running, self._error = None, False, None
+        self._end, self._is_running = None, False
         self._is_sending = True
         try:
             sent = self._turn = await self._side.send(text)
@@ -191,7 +203,7 @@ class Conversation:
         code = STOPS.get(end.stop_reason, Exit.ERROR)
         if self._denied and not self._interrupts and end.stop_reason in ("end_turn", "cancelled"):
             code = Exit.REFUSED
-        if code is Exit.ERROR and self._error == "agent_failed":
+        if code is Exit.ERROR and not self._agent_ran:
             code = Exit.NO_AGENT
         return int(code)
 
@@ -242,12 +254,12 @@ class Conversation:
             self._asks[event.request_id] = event
         elif isinstance(event, UserQuestionEvent):
             self._asks[event.question_id] = event
-        elif isinstance(event, SessionErrorEvent):
-            self._error = event.error.code
-        elif (settled := _settled(event)) is not None:
+        elif event.type in ("session:started", "session:resumed"):
+            self._agent_ran = True
+        elif (settled := settled_by(event)) is not None:
             self._asks.pop(settled, None)
         if self._turn is not None and self._end is None:
-            self._is_running = self._is_running or _begins(event, self._turn.turn_id)
+            self._is_running = self._is_running or begins(event, self._turn.turn_id)
             self._end = end_of(event, self._turn.turn_id)
 
     # -- decisions --
@@ -321,7 +333,7 @@ class Conversation:
         async with contextlib.aclosing(self._side.follow(self.seq)) as batches:
             async for batch in batches:
                 for entry in batch:
-                    if mark in entry.data and _settled(decode_event(entry.data)) == ask_id:
+                    if mark in entry.data and settled_by(decode_event(entry.data)) == ask_id:
                         return
 
     # -- signals --
@@ -368,19 +380,3 @@ async def _ended(task: asyncio.Future[Any]) -> None:
 async def _boxed(question: Coroutine[Any, Any, Any]) -> tuple[Any]:
     """An answer that may be None, told from no answer at all."""
     return (await question,)
-
-
-def _settled(event: Event) -> str | None:
-    """The approval or question that an event settles."""
-    if isinstance(event, ApprovalResolvedEvent):
-        return event.request_id
-    if isinstance(event, CustomEvent) and event.event_name == "question_answered":
-        return str(event.data.get("questionId"))
-    return None
-
-
-def _begins(event: Event, turn_id: str) -> bool:
-    """Whether an event begins that turn."""
-    if not isinstance(event, CustomEvent) or event.event_name != "turn_started":
-        return False
-    return bool(event.data.get("turnId") == turn_id)

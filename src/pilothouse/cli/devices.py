@@ -32,10 +32,10 @@ ENDS = {
 @click.option("--json", "as_json", is_flag=True, help="Print the ticket as JSON, and do not wait.")
 @reported
 def pair(name: str | None, scopes: tuple[str, ...], as_json: bool) -> None:
-    """Let a phone or another device in: shows a QR code, and waits until it is used.
+    """Let a phone or another device in by a QR code.
 
-    Scan it with the device and type the code that is shown here. The code works once, and not for long. Ctrl-C
-    withdraws it.
+    Scan it with the device and type the code that is shown here. It works once, and not for long; this command waits
+    until it is used. Ctrl-C withdraws it.
     """
     complete(_pair(name, list(scopes) or None, as_json))
 
@@ -140,7 +140,7 @@ def _row(record: Any) -> dict[str, Any]:
 @click.argument("device", metavar="ID|NAME")
 @reported
 def revoke(device: str) -> None:
-    """Send a device away: its credential and its open connections end at once."""
+    """Send a device away: credential and connections end at once."""
     found = complete(_revoke(device))
     click.echo(f"Revoked: {_shown(found['name'])} ({found['id']}).")
 

@@ -36,7 +36,7 @@ class Exit(IntEnum):
 MEANINGS = {
     Exit.OK: "It did what it was asked to; a turn ended by itself.",
     Exit.ERROR: "The turn ended with an error, or `doctor` found a problem.",
-    Exit.USAGE: "The command, its options or the configuration are wrong: unknown agent, session or directory.",
+    Exit.USAGE: "The command, its options or the configuration are wrong: unknown agent or session, a taken port.",
     Exit.REFUSED: "The agent refused, or something it asked for was denied because nobody could be asked.",
     Exit.NO_AGENT: "The agent could not be started: not installed, not logged in, or it does not answer.",
     Exit.LIMIT: "The turn ended at a limit of tokens or requests.",

@@ -54,7 +54,7 @@ async def _send(beginning: str, text: str, request_id: str | None) -> dict[str, 
     from .running import stored_session
 
     config = load_config()
-    record, _ = await stored_session(config, beginning)
+    record = await stored_session(config, beginning)
     hub = await find_hub(config)
     if hub is None:
         return None
@@ -81,6 +81,6 @@ async def _cancel(beginning: str) -> tuple[str, bool]:
     from .running import stored_session
 
     config = load_config()
-    record, _ = await stored_session(config, beginning)
+    record = await stored_session(config, beginning)
     hub = await find_hub(config)
     return record.id, hub is not None and await hub.session(record.id).cancel()

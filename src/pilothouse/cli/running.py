@@ -28,7 +28,7 @@ from ..hub.errors import AgentFailed
 from ..hub.hub import Hub
 from ..log.errors import LogLocked
 from ..log.records import SessionRecord
-from ..model.session import Session, dump, load
+from ..model.session import dump, load
 from ..remote.hub import RemoteHub
 from .conversation import Conversation, Manners
 from .exits import Exit, Failure
@@ -60,7 +60,7 @@ def start(options: Options) -> int:
 
 
 async def _start(config: Config, options: Options) -> int:
-    record = (await stored_session(config, options.session))[0] if options.session is not None else None
+    record = await stored_session(config, options.session) if options.session is not None else None
     agents = registry(config)
     name = _agent_name(config, agents, options, record)
     launch = _usable(agents, name)
@@ -109,7 +109,8 @@ async def _here(
         else:
             title = title_of_prompt(options.prompt)
             session = await hub.start_session(name, cwd, title=title, policy=config.policy)
-        conversation.join(Here(session), load(dump(session.state)))
+        conversation.begin_at(load(dump(session.state)))
+        conversation.join(Here(session))
         try:
             code = await conversation.run(options.prompt)
         except AgentFailed as exc:
@@ -156,15 +157,15 @@ async def _there(
     cwd: Path,
     record: SessionRecord | None,
 ) -> int:
-    state = Session()
     if record is not None:
-        record, state = await stored_session(config, record.id, folded=True)
+        async with open_archive(config) as archive:
+            state = await conversation.recall(record.id, archive.entries(record.id))
+        if state.turn_id is not None and conversation.screen is not None:
+            conversation.screen.note("A turn is under way; this prompt waits for its end.")
         session = hub.session(record.id, agent_name=record.agent, cwd=record.cwd)
     else:
         session = await hub.start_session(name, cwd, title=title_of_prompt(options.prompt))
-    conversation.join(There(session), state)
-    if state.turn_id is not None and conversation.screen is not None:
-        conversation.screen.note("A turn is under way; this prompt waits for its end.")
+    conversation.join(There(session))
     try:
         return await conversation.run(options.prompt)
     except asyncio.CancelledError:
@@ -173,11 +174,10 @@ async def _there(
         raise
 
 
-async def stored_session(config: Config, beginning: str, *, folded: bool = False) -> tuple[SessionRecord, Session]:
-    """A session by the beginning of its id, and what its events tell so far. Raises UnknownSession, Ambiguous."""
+async def stored_session(config: Config, beginning: str) -> SessionRecord:
+    """A session by the beginning of its id. Raises UnknownSession, Ambiguous."""
     async with open_archive(config) as archive:
-        record = await archive.match(beginning)
-        return record, await archive.fold(record.id) if folded else Session()
+        return await archive.match(beginning)
 
 
 # -- the agent ----------------------------------------------------------------------------------------------------

@@ -26,7 +26,11 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--browser/--no-browser", default=False, help="Open it in the browser.")
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 @click.option(
-    "--log-level", type=click.Choice(["error", "warning", "info", "debug"]), default="warning", show_default=True
+    "--log-level",
+    type=click.Choice(["error", "warning", "info", "debug"]),
+    default="warning",
+    show_default=True,
+    help="`info` has every login, pairing, change and decision.",
 )
 @click.option("--log-json", is_flag=True, help="Log one JSON object a line.")
 @click.option("--log-file", type=FILE, help="Log to this file, not to stderr.")

@@ -19,8 +19,9 @@ from msgspec.structs import replace
 
 from .. import __version__
 from ..app import open_hub
+from ..app.ports import Bound, CannotListen, bind
 from ..app.running import find_hub
-from ..app.serving import Bound, CannotListen, Serving, bind
+from ..app.serving import Serving
 from ..config import Config, ServerConfig, load_config, parse_server, server_settings
 from ..hub.hub import Hub
 from ..hub.session import HubSession
@@ -71,15 +72,12 @@ async def _start(config: Config, settings: ServerConfig, options: ServeOptions) 
     if running is not None:
         await _already(config, running, options)
         return Exit.OK
-    try:
-        bound = bind(settings, insecure=options.insecure_bind)
-    except CannotListen as exc:
-        raise Failure(str(exc), Exit.USAGE) from exc
     say: Callable[[str], None] = (lambda text: None) if options.quiet else click.echo
     try:
-        await _Service(config, bound, options, say).run()
-    finally:
-        bound.socket.close()
+        with contextlib.closing(bind(settings, insecure=options.insecure_bind)) as bound:
+            await _Service(config, bound, options, say).run()
+    except CannotListen as exc:
+        raise Failure(str(exc), Exit.USAGE) from exc
     return Exit.OK
 
 

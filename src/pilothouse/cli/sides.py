@@ -7,16 +7,27 @@ a prompt back; `Here` and `There` make both the same.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 from ..hub.errors import DecidedOtherwise, IllegalCommand, UnknownApproval
 from ..hub.session import HubSession
+from ..model.events import ApprovalResolvedEvent, CustomEvent, Event
 from ..remote.errors import Conflict, NotFound
 from ..remote.session import RemoteSession, TurnEnd, end_of
 
-__all__ = ["Here", "Remember", "Sent", "Side", "Stored", "There", "TurnEnd", "end_of"]
+__all__ = [
+    "Here",
+    "Remember",
+    "Sent",
+    "Side",
+    "Stored",
+    "There",
+    "TurnEnd",
+    "begins",
+    "end_of",
+    "settled_by",
+]
 
 Remember = Literal["once", "session", "project", "everywhere"]
 PATIENCE = 3.0
@@ -64,6 +75,22 @@ class Side(Protocol):
     ) -> None: ...
     async def answer(self, question_id: str, answer: Any) -> None: ...
     async def rename(self, title: str | None) -> None: ...
+
+
+def settled_by(event: Event) -> str | None:
+    """The approval or question that an event settles."""
+    if isinstance(event, ApprovalResolvedEvent):
+        return event.request_id
+    if isinstance(event, CustomEvent) and event.event_name == "question_answered":
+        return str(event.data.get("questionId"))
+    return None
+
+
+def begins(event: Event, turn_id: str) -> bool:
+    """Whether an event begins that turn."""
+    if not isinstance(event, CustomEvent) or event.event_name != "turn_started":
+        return False
+    return bool(event.data.get("turnId") == turn_id)
 
 
 class Here:
@@ -122,11 +149,9 @@ class There:
         self._session = session
         self.id, self.agent_name, self.cwd = session.id, session.agent_name, session.cwd
 
-    async def follow(self, after: int) -> AsyncGenerator[Sequence[Stored], None]:
+    def follow(self, after: int) -> AsyncGenerator[Sequence[Stored], None]:
         """Raises ConnectionLost."""
-        async with contextlib.aclosing(self._session.follow(after, patience=PATIENCE)) as batches:
-            async for batch in batches:
-                yield batch
+        return self._session.follow(after, patience=PATIENCE)
 
     async def start(self) -> None:
         """The first prompt does it."""

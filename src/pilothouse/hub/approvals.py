@@ -21,6 +21,7 @@ from ..log.records import Approval, Change, Insert
 from ..model.events import ApprovalRequestedEvent
 from ..model.policy import Rule
 from ..model.records import Option
+from ..model.session import sound
 from .errors import DecidedOtherwise, IllegalCommand, UnknownApproval
 from .recorder import Recorder
 from .standing import Remember, StandingRules, later
@@ -28,6 +29,10 @@ from .standing import Remember, StandingRules, later
 __all__ = ["Approvals", "Remember", "choose_option"]
 
 CANCELLED: dict[str, Any] = {"outcome": {"outcome": "cancelled"}}
+EXCERPT = 2000
+"""Characters of a request that came to nothing, as the log keeps them."""
+LONGEST = 100 * 365 * 24 * 3600
+"""Seconds that a rule may be kept for, if it is not for good."""
 How = Literal["user", "policy", "timeout", "cancelled"]
 
 
@@ -74,10 +79,14 @@ class Approvals:
 
     async def ask(self, raw: bytes) -> dict[str, Any]:
         """Answer a permission request, by rule or by a person; returns the ACP result."""
-        rules = await self._standing.rules()  # before anything is recorded, so that what follows happens at once
         recorder = self._recorder
+        turn = recorder.translator.turn
+        rules = await self._standing.rules()  # before anything is recorded, so that what follows happens at once
         if recorder.failure is not None:
             raise RequestError.internal_error({"details": "nothing can be stored, so nobody can be asked"})
+        if turn not in (None, recorder.translator.turn):  # it ended its turn without waiting for an answer
+            recorder.note("permission_too_late", {"request": raw.decode(errors="replace")[:EXCERPT], "turnId": turn})
+            return dict(CANCELLED)
         request_id = f"apr_{secrets.token_hex(8)}"
         expires = later(self._timeout) if self._timeout is not None else None
         events = recorder.translator.permission(raw, recorder.now(), request_id=request_id, expires_at=expires)
@@ -142,10 +151,14 @@ class Approvals:
         """
         if approved is None and option_id is None:
             raise IllegalCommand("give a decision, or one of the agent's options", approvalId=request_id)
+        if remember_for is not None and not 0 < remember_for <= LONGEST:
+            message = f"`remember_for` is a number of seconds, at most {LONGEST:,}; got {remember_for!r}"
+            raise IllegalCommand(message, approvalId=request_id)
         pending = self._pending.get(request_id)
         if pending is None:
             await self._recorder.commit()
             return await self._decided(request_id, approved, option_id)
+        reason, by = sound(reason), sound(by)
         option = _chosen(pending.event, approved, option_id)
         allowed = option is not None and option.kind.startswith("allow")
         also = self._remember(pending.event, allowed, remember, remember_for)
@@ -259,6 +272,9 @@ class Approvals:
 def _chosen(event: ApprovalRequestedEvent, approved: bool | None, option_id: str | None) -> Option | None:
     """The option of a person's decision; none only for a denial that the agent has no option for."""
     option = choose_option(event.options, approved=approved, option_id=option_id)
+    if option_id is not None and _is_ambiguous(event.options, option_id):
+        what = f"{option_id!r} to allow it and to reject it; decide by yes or no"
+        raise IllegalCommand(f"the agent offers {what}", approvalId=event.request_id, optionId=option_id)
     allows = option is not None and option.kind.startswith("allow")
     if approved is not None and approved != allows:
         what = "no option that allows it" if option_id is None else f"{option_id!r} for the opposite of the decision"
@@ -282,9 +298,14 @@ def choose_option(
     wanted = ("allow_once", "allow_always") if approved else ("reject_once", "reject_always")
     for kind in wanted:
         for option in options:
-            if option.kind == kind:
+            if option.kind == kind and (approved or not _is_ambiguous(options, option.option_id)):
                 return option
     return None
+
+
+def _is_ambiguous(options: list[Option], option_id: str) -> bool:
+    """Whether an agent that is answered with this id may take it for a yes as well as for a no."""
+    return len({option.kind.startswith("allow") for option in options if option.option_id == option_id}) > 1
 
 
 def _answer(option: Option | None, *meta: dict[str, Any]) -> dict[str, Any]:

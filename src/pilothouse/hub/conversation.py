@@ -188,6 +188,7 @@ class Conversation:
             logger.exception("turn %s failed in an unforeseen way", prompt.turn_id)
             outcome = HubError(f"the turn failed in an unforeseen way: {exc!r}")
         self.turn = self._task = None
+        self._approvals.closed = self.over  # also when the log refused the end of a turn that was cancelled
         self._forget(prompt)
         prompt.settle(outcome)
         self._start_next()
@@ -206,7 +207,6 @@ class Conversation:
         self._approvals.cancel_all("The turn is over.")
         self._questions.cancel_all()
         await recorder.commit()
-        self._approvals.closed = self.over
         return result_of(prompt.turn_id, ending)
 
     async def _outcome(self, prompt: Prompt) -> list[ACPEvent]:
@@ -224,6 +224,9 @@ class Conversation:
             return self._failed(prompt, {"message": str(exc), "data": {"stderrTail": exc.stderr_tail}})
         except (SpawnError, OSError, HubError) as exc:
             return self._failed(prompt, {"message": str(exc)})
+        except Exception as exc:  # a defect must not leave the turn open
+            logger.exception("turn %s failed in an unforeseen way", prompt.turn_id)
+            return self._failed(prompt, {"message": f"the turn failed in an unforeseen way: {exc!r}"})
 
     async def _converse(self, prompt: Prompt) -> list[ACPEvent]:
         prompt.phase = "opening"

@@ -25,11 +25,11 @@ from ..log.errors import LogError, UnknownRecord
 from ..log.records import Approval, Rule, SessionPage, SessionRecord
 from ..log.sqlite import SQLiteLog
 from ..model.policy import parse_policy
-from ..model.session import Session
+from ..model.session import Session, sound
 from .errors import HubError, UnknownAgent, UnknownApproval
 from .link import AgentSpec
 from .orphans import end_orphans
-from .recovery import LEFT_OPEN, end_open, fold
+from .recovery import LEFT_OPEN, closing_events, end_open, fold
 from .session import CANCEL_DEADLINE, HubSession
 
 __all__ = ["Hub"]
@@ -132,6 +132,8 @@ class Hub:
         # os.path's says no, where the path's own raises, to a name that no system takes
         if not directory.is_absolute() or not await asyncio.to_thread(os.path.isdir, directory):
             raise HubError(f"{str(cwd)!r} is no directory with an absolute path; give the project's", cwd=str(cwd))
+        if sound(str(directory)) != str(directory):  # no message could name it to an agent
+            raise HubError(f"the name of {str(cwd)!r} is not UTF-8; rename the directory", cwd=ascii(str(cwd)))
         rules = parse_policy(policy) if policy is not None else None
         session_id = f"ses_{secrets.token_hex(8)}"
         record = await self.log.sessions.create(
@@ -165,7 +167,10 @@ class Hub:
 
     async def _load(self, session_id: str) -> HubSession:
         record = await self.log.sessions.get(session_id)
-        state, _ = await fold(self.log, session_id)
+        state, queued = await fold(self.log, session_id)
+        if closing_events(state, self.log.now(), queued):  # begun after a turn, so no status told of it when a hub died
+            state = await end_open(self.log, record)
+            record = await self.log.sessions.get(session_id)
         return self._adopt(record, state)
 
     def _loaded(self, session_id: str, task: asyncio.Task[HubSession]) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from ..acp.errors import RequestError
 from ..model.events import UserQuestionEvent
+from ..model.session import sound
 from .approvals import Approvals
 from .errors import DecidedOtherwise, UnknownApproval, Unsupported
 from .recorder import Recorder
@@ -64,7 +65,7 @@ class Questions:
 
         Raises UnknownApproval, DecidedOtherwise, Unsupported.
         """
-        answer = answer if action == "accept" else None
+        answer = sound(answer) if action == "accept" else None
         if question_id in self._asked:
             self._settle(question_id, action, answer)
             return

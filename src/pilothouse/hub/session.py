@@ -25,7 +25,7 @@ from ..model.session import Session, summary
 from .approvals import Approvals, Remember
 from .choices import Choices
 from .conversation import Conversation, shown
-from .errors import AgentFailed, Unsupported
+from .errors import AgentFailed, IllegalCommand, Unsupported
 from .link import HUB, AgentLink, AgentSpec, Setup
 from .listening import Listener
 from .questions import Action, Questions
@@ -67,6 +67,7 @@ class HubSession:
         self._is_startable = spec is not None
         self._choosing: Callable[[Choices], None] | None = None
         self._aside: set[asyncio.Task[None]] = set()
+        self._terminating = asyncio.Lock()
         self._recorder = recorder = Recorder(log, record, state, self._log_failed)
         self._standing = StandingRules(log, record.id, record.cwd)
         self._standing.policy = policy
@@ -107,6 +108,11 @@ class HubSession:
     @property
     def _over(self) -> str:
         return f"session {self.id} is over; start another one"
+
+    def _check_not_over(self) -> None:
+        """A session that has ended stays so: no agent is started for it, and no status follows that one."""
+        if self._turns.over is not None:
+            raise IllegalCommand(self._turns.over, sessionId=self.id)
 
     # -- what consumers see --
 
@@ -259,12 +265,15 @@ class HubSession:
     # -- control --
 
     def pause(self, reason: str | None = None) -> None:
-        """Start no further turn until `resume`; the running one goes on."""
+        """Start no further turn until `resume`; the running one goes on. Raises IllegalCommand."""
+        self._check_not_over()
         if not self._turns.is_held:
             self._turns.is_held = True
             self._recorder.record(self._recorder.translator.paused(self._recorder.now(), reason))
 
     def resume(self) -> None:
+        """Go on with what waits. Raises IllegalCommand."""
+        self._check_not_over()
         if self._turns.is_held:
             self._recorder.record(self._recorder.translator.resumed(self._recorder.now()))
             self._turns.resume()
@@ -332,6 +341,7 @@ class HubSession:
 
     async def authenticate(self, method_id: str) -> None:
         """Log in with one of the agent's `authMethods`; afterwards prompts work. Raises Unsupported, AgentFailed."""
+        self._check_not_over()
         try:
             agent = await self._open()
         except RequestError as exc:
@@ -365,6 +375,7 @@ class HubSession:
         await self._started()
 
     async def _started(self) -> RunningAgent:
+        self._check_not_over()
         await self._recorder.mend()
         try:
             agent = await self._open()
@@ -422,6 +433,10 @@ class HubSession:
 
     async def terminate(self) -> None:
         """End the session for good: the queue, the turn, the agent."""
+        async with self._terminating:
+            await self._terminate()
+
+    async def _terminate(self) -> None:
         why = self._over
         self._turns.over = why
         self._turns.withdraw(self._turns.queue.clear(), "The session was ended.")
@@ -436,6 +451,8 @@ class HubSession:
         """The hub closes: end the agent, say so in the log, keep the session for later."""
         await self._shut("the hub is closing", "The hub was closed.")
         if self._recorder.failure is None:
+            # what an agent began after its turn, nobody else ends
+            self._recorder.record(self._recorder.translator.interrupted(self._recorder.now()))
             await self._recorder.commit()
 
     async def _shut(self, why: str, reason: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
+from ..model.session import sound
 from .errors import RecordChanged, RecordExists, UnknownRecord, UnknownSession
 from .records import (
     Change,
@@ -186,8 +187,11 @@ def _given(kind: type[Record], where: Mapping[str, Any]) -> list[Any]:
 
 
 def _stored(kind: type[Record], items: Iterable[tuple[str, Any]]) -> list[Any]:
+    """Values as columns have them. Half a character, which no column can have, is not worth a session's events."""
     return [
-        msgspec.json.encode(value).decode() if name in kind.documents and value is not None else value
+        msgspec.json.encode(sound(msgspec.to_builtins(value))).decode()
+        if name in kind.documents and value is not None
+        else sound(value)
         for name, value in items
     ]
 

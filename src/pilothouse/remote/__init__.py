@@ -15,7 +15,8 @@ from __future__ import annotations
 from .errors import Conflict, ConnectionLost, NoHub, NotFound, Refused, RemoteError
 from .hub import RemoteHub, connect
 from .place import Place, read_place
-from .session import RemoteSession, RemoteTurn, Stored, TurnEnd
+from .session import RemoteSession, RemoteTurn, TurnEnd, end_of
+from .stream import Stored
 
 __all__ = [
     "Conflict",
@@ -31,5 +32,6 @@ __all__ = [
     "Stored",
     "TurnEnd",
     "connect",
+    "end_of",
     "read_place",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -18,7 +18,7 @@ from msgspec import Struct
 from .errors import ConnectionLost, NoHub, refusal
 from .wire import Body, BrokenAnswer, Head, parse_head, request_head
 
-__all__ = ["Address", "Client", "address_of_url", "segment"]
+__all__ = ["Address", "Client", "Reply", "address_of_url", "segment"]
 
 TIMEOUT = 90.0
 """Seconds for an answer that is no stream. Cancelling a turn may take as long as an agent has to obey, and a new
@@ -83,8 +83,12 @@ class Client:
     ) -> Any:
         """The JSON of the answer, None when it has no body. Raises NoHub, ConnectionLost, Refused."""
         try:
-            async with asyncio.timeout(timeout), self.answer(method, path, body, query=query, headers=headers) as parts:
-                data = b"".join([part async for part in parts])
+            async with asyncio.timeout(timeout):
+                reply = await self.open(method, path, body, query=query, headers=headers)
+                try:
+                    data = await reply.read()
+                finally:
+                    await reply.close()
         except TimeoutError:
             raise ConnectionLost(f"the hub did not answer {method} {path} within {timeout:g} s") from None
         if not data:
@@ -94,8 +98,7 @@ class Client:
         except msgspec.DecodeError as exc:
             raise ConnectionLost(f"the hub's answer to {method} {path} is no JSON: {exc}") from None
 
-    @contextlib.asynccontextmanager
-    async def answer(
+    async def open(
         self,
         method: str,
         path: str,
@@ -103,24 +106,20 @@ class Client:
         *,
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The body of an answer, part by part as it comes; leaving the block ends the connection.
-
-        Raises NoHub, ConnectionLost, Refused.
-        """
+    ) -> Reply:
+        """Send a request; its answer, to be read as it comes and then closed. Raises NoHub, ConnectionLost, Refused."""
         data = msgspec.json.encode(body) if body is not None else b""
         reader, writer = await self._connect()
         try:
             writer.write(self._head(method, path, query, headers, data) + data)
             head = await _read_head(reader, writer)
-            async with contextlib.aclosing(_parts(reader, Body(head))) as parts:
-                if head.status >= 400:
-                    raise refusal(head.status, b"".join([part async for part in parts]))
-                yield parts
-        finally:
+            reply = Reply(reader, writer, head)
+            if head.status >= 400:
+                raise refusal(head.status, await reply.read())
+        except BaseException:
             writer.close()
-            with contextlib.suppress(OSError, ssl.SSLError):
-                await writer.wait_closed()
+            raise
+        return reply
 
     def _head(
         self, method: str, path: str, query: Mapping[str, Any] | None, more: Mapping[str, str] | None, data: bytes
@@ -169,18 +168,39 @@ async def _read_head(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
         raise ConnectionLost(f"this is no hub: {exc}") from None
 
 
-async def _parts(reader: asyncio.StreamReader, body: Body) -> AsyncGenerator[bytes, None]:
-    """Raises ConnectionLost when the connection ends before the body does."""
-    try:
-        while not body.done:
-            data = await reader.read(READ)
-            if not data:
-                if body.needs_end:
-                    return
-                raise ConnectionLost("the hub closed the connection in the middle of an answer")
-            if part := body.feed(data):
-                yield part
-    except OSError as exc:
-        raise ConnectionLost(f"the connection to the hub broke: {exc}") from exc
-    except BrokenAnswer as exc:
-        raise ConnectionLost(f"the hub's answer is broken: {exc}") from None
+class Reply:
+    """An answer under way."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, head: Head) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._body = Body(head)
+
+    async def part(self) -> bytes:
+        """The next bytes of the body; empty at its end. Raises ConnectionLost when the connection ends before that."""
+        try:
+            while not self._body.done:
+                data = await self._reader.read(READ)
+                if not data and self._body.needs_end:
+                    break
+                if not data:
+                    raise ConnectionLost("the hub closed the connection in the middle of an answer")
+                if part := self._body.feed(data):
+                    return part
+        except OSError as exc:
+            raise ConnectionLost(f"the connection to the hub broke: {exc}") from exc
+        except BrokenAnswer as exc:
+            raise ConnectionLost(f"the hub's answer is broken: {exc}") from None
+        return b""
+
+    async def read(self) -> bytes:
+        """The whole body. Raises ConnectionLost."""
+        parts: list[bytes] = []
+        while part := await self.part():
+            parts.append(part)
+        return b"".join(parts)
+
+    async def close(self) -> None:
+        self._writer.close()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()

@@ -6,32 +6,19 @@ event is seen once and none is missed.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any, Literal, NamedTuple
 
 from ..model.events import CustomEvent, Event, SessionErrorEvent, decode_event
-from .errors import ConnectionLost, NoHub, Refused, RemoteError
+from .errors import ConnectionLost
 from .http import Client, segment
-from .wire import Events
+from .stream import PATIENCE, Stored, Stream
 
 __all__ = ["PATIENCE", "Remember", "RemoteSession", "RemoteTurn", "Stored", "TurnEnd", "end_of"]
 
-PATIENCE = 10.0
-"""Seconds that a stream waits for a hub that went away to come back."""
-FIRST_WAIT, LONGEST_WAIT = 0.05, 1.0
 CLIENT = "Pilothouse-Client"
-CLOSING = 503
 
 Remember = Literal["once", "session", "project", "everywhere"]
-
-
-class Stored(NamedTuple):
-    """An event as the hub's log has it: `data` is its JSON."""
-
-    seq: int
-    data: bytes
 
 
 class TurnEnd(NamedTuple):
@@ -84,49 +71,26 @@ class RemoteSession:
         Raises ConnectionLost with the cursor when the hub went away and is not back in time; Refused when it is
         there and says no. A hub that ended the stream in order, and is gone, is not waited for.
         """
-        cursor, wait = after, FIRST_WAIT
-        deadline: float | None = None
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                async with contextlib.aclosing(self._batches(cursor)) as batches:
-                    async for batch in batches:
-                        wait, deadline = FIRST_WAIT, None
-                        if batch:
-                            cursor = batch[-1].seq
-                            yield batch
-                deadline = loop.time()  # it said goodbye: if nobody is there now, that was all
-            except (NoHub, ConnectionLost, Refused) as exc:
-                if isinstance(exc, Refused) and exc.status != CLOSING:
-                    raise
-                deadline = loop.time() + patience if deadline is None else deadline
-                if loop.time() >= deadline:
-                    raise ConnectionLost(f"the hub is gone; event {cursor} was the last", cursor) from exc
-            await asyncio.sleep(wait)
-            wait = min(wait * 2, LONGEST_WAIT)
+        stream = Stream(self._client, f"{self._path}/events", after, patience)
+        try:
+            while True:
+                yield await stream.next()
+        finally:
+            await stream.close()
 
-    async def _batches(self, after: int) -> AsyncGenerator[list[Stored], None]:
-        """One connection's worth of `follow`; an empty batch says that it is made."""
-        events, cursor = Events(), after
-        accept = {"Accept": "text/event-stream"}
-        async with self._client.answer("GET", f"{self._path}/events", query={"after": after}, headers=accept) as parts:
-            yield []
-            async for part in parts:
-                batch = [Stored(int(frame.id), frame.data) for frame in events.feed(part) if frame.id.isdecimal()]
-                batch = [stored for stored in batch if stored.seq > cursor]
-                if batch:
-                    cursor = batch[-1].seq
-                    yield batch
-
-    async def events(self, after: int = 0, *, patience: float = PATIENCE) -> AsyncIterator[Event]:
-        """Events beyond a seq: history, then live, until the hub is gone."""
-        async with contextlib.aclosing(self.follow(after, patience=patience)) as batches:
-            try:
-                async for batch in batches:
-                    for stored in batch:
-                        yield decode_event(stored.data)
-            except ConnectionLost:
-                return
+    async def events(self, after: int = 0, *, patience: float = PATIENCE) -> AsyncGenerator[Event, None]:
+        """Events beyond a seq: history, then live, until the hub is gone. Raises Refused."""
+        stream = Stream(self._client, f"{self._path}/events", after, patience)
+        try:
+            while True:
+                try:
+                    batch = await stream.next()
+                except ConnectionLost:
+                    return
+                for stored in batch:
+                    yield decode_event(stored.data)
+        finally:
+            await stream.close()
 
     # -- prompts --
 
@@ -149,9 +113,10 @@ class RemoteSession:
         """
         turn = await self.send(content, client_request_id=client_request_id)
         error: str | None = None
-        async with contextlib.aclosing(self.follow(turn.seq)) as batches:
-            async for batch in batches:
-                for stored in batch:
+        stream = Stream(self._client, f"{self._path}/events", turn.seq, PATIENCE)
+        try:
+            while True:
+                for stored in await stream.next():
                     event = decode_event(stored.data)
                     if isinstance(event, SessionErrorEvent):
                         error = event.error.message
@@ -159,7 +124,8 @@ class RemoteSession:
                         error = None
                     if (end := end_of(event, turn.turn_id)) is not None:
                         return end._replace(error=error)
-        raise RemoteError("the stream ended before the turn")
+        finally:
+            await stream.close()
 
     async def cancel(self) -> bool:
         """End the running turn; returns when it has ended, and whether there was one."""

@@ -21,7 +21,7 @@ from .errors import HttpError
 from .identity import address, authenticate
 from .remote_acp import AcpFace
 from .remote_acp.runs import Run, Runs
-from .sockets import STALLED, TOO_MANY, UNAUTHORIZED, Disconnected, Socket, Stalled, frame
+from .sockets import STALLED, STRANGERS, TOO_MANY, UNAUTHORIZED, Disconnected, Socket, Stalled, frame
 
 __all__ = ["ROUTES", "SocketLink"]
 
@@ -151,8 +151,10 @@ async def _serve(server: Server, websocket: WebSocket, socket: Socket) -> None:
     try:
         caller = websocket.scope.get("caller")
         if caller is None:
+            socket.limit(STRANGERS)
             with server.connections.hold(NOBODY):
                 caller = await _known(face)
+            socket.limit(server.limits.frame)
         if caller is not None:
             with server.connections.hold(caller):
                 await face.wait_closed()

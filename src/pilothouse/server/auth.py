@@ -28,7 +28,7 @@ from .origins import host_allowed, origin_allowed, own_origin
 __all__ = ["LOCAL", "Guard", "address", "authenticate", "is_secure"]
 
 END_TIMEOUT = 1.0
-"""Seconds that a consumer has to take the end of a stream that was cut."""
+"""Seconds that a consumer has to take the end of a stream that was cut; one that was revoked has none."""
 CLOSE_CODES = {"revoked": 1008, "changed": 1008, "closed": 1001, "closing": 1012}
 SAFE = ("GET", "HEAD", "OPTIONS")
 
@@ -218,7 +218,7 @@ class _Answer:
             return
         reason = self._exchange.cut or "closed"
         try:
-            async with asyncio.timeout(END_TIMEOUT):
+            async with asyncio.timeout(0 if reason == "revoked" else END_TIMEOUT):
                 await self._last(reason)
         except (TimeoutError, OSError):
             await self._cut_off()

@@ -171,7 +171,8 @@ def tcp_socket(host: str, port: int) -> socket.socket:
     """A socket bound to an address. Raises OSError."""
     host = host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio sends small answers at once (TCP_NODELAY) only on sockets that say they are TCP
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind((host, port))

@@ -19,6 +19,7 @@ __all__ = [
     "FAILED",
     "GOING_AWAY",
     "STALLED",
+    "STRANGERS",
     "TOO_MANY",
     "UNAUTHORIZED",
     "Disconnected",
@@ -33,6 +34,9 @@ HIGH_WATER = 256 << 10
 """Bytes that may wait in a transport before its writer has to wait."""
 CLOSE_TIMEOUT = 10.0
 """Seconds that a consumer has to read what was written before the end, and to answer it."""
+
+STRANGERS = 64 << 10
+"""Bytes of a message from somebody who has not said who it is."""
 
 GOING_AWAY = 1001
 FAILED = 1011
@@ -143,6 +147,10 @@ class Socket:
         """One text message, and wait for room. Raises Disconnected, Stalled."""
         self.write(frame(message))
         await self.drain()
+
+    def limit(self, size: int) -> None:
+        """What a message may have at most, from the next one on."""
+        self._wire.conn.max_message_size = size
 
     def close(self, code: int = 1000, reason: str = "") -> None:
         self._wire.end(code, _fitting(reason))

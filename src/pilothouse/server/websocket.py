@@ -43,7 +43,18 @@ from .messages import (
     request_id_of,
 )
 from .operations import Call, checked, need
-from .sockets import FAILED, GOING_AWAY, STALLED, TOO_MANY, UNAUTHORIZED, Disconnected, Socket, Stalled, frame
+from .sockets import (
+    FAILED,
+    GOING_AWAY,
+    STALLED,
+    STRANGERS,
+    TOO_MANY,
+    UNAUTHORIZED,
+    Disconnected,
+    Socket,
+    Stalled,
+    frame,
+)
 from .subscriptions import ALL, Subscriptions
 
 __all__ = ["AUTHENTICATION", "ROUTES", "Lanes", "lanes_of"]
@@ -98,6 +109,7 @@ _encode = msgspec.json.Encoder().encode
 
 async def _identified(server: Server, socket: Socket, websocket: WebSocket) -> Caller:
     """Who the first message says it is. Raises HttpError 401 and 429, Disconnected."""
+    socket.limit(STRANGERS)
     with server.connections.hold(NOBODY):
         try:
             async with asyncio.timeout(AUTHENTICATION):
@@ -113,6 +125,7 @@ async def _identified(server: Server, socket: Socket, websocket: WebSocket) -> C
         caller = await authenticate(server, message.token, client=address(websocket.scope))
         if caller is None:
             raise HttpError(401, "unauthorized", "the token is not valid")
+        socket.limit(server.limits.frame)
         return caller
 
 

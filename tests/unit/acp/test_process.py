@@ -13,7 +13,7 @@ import pytest
 
 from pilothouse.acp import process as processes
 from pilothouse.acp.family import descendants, look, started_at
-from pilothouse.acp.process import kill, spawn, stop
+from pilothouse.acp.process import default_environment, kill, spawn, stop
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of the processes below another one")
 PATIENCE = 10
@@ -114,3 +114,11 @@ def test_descendants_are_found_by_their_parents_and_by_their_mark() -> None:
                 os.kill(pid, signal.SIGKILL)
     assert started_at(top.pid) is None
     assert descendants([top.pid]) == {}
+
+
+def test_a_child_does_not_get_the_token_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PILOTHOUSE_TOKEN", "secret")
+    monkeypatch.setenv("AGENT_KEY", "needed")
+    environment = default_environment()
+    assert "PILOTHOUSE_TOKEN" not in environment
+    assert environment["AGENT_KEY"] == "needed"

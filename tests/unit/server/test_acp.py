@@ -450,16 +450,17 @@ async def test_who_opens_a_session_again_still_gets_the_answer_after_its_turn(tm
     async with hub_of(tmp_path) as hub, editing(hub) as editor:
         session = await hub.start_session("demo", tmp_path)
         # not opened before: both of these do it
-        running = [asyncio.create_task(prompted(editor, session.id, text)) for text in ("slow 0.5", "echo last")]
-        await editor.until(lambda: bool(editor.said()))
-        await editor.agent.load_session(session_id=session.id, cwd=str(tmp_path), mcp_servers=[])
-        assert editor.said("user_message_chunk") == "slow 0.5"
-        editor.updates.clear()
-        await editor.agent.load_session(session_id=session.id, cwd=str(tmp_path), mcp_servers=[])
-        assert [(await task).stop_reason for task in running] == ["end_turn", "end_turn"]
+        running = [asyncio.create_task(prompted(editor, session.id, text)) for text in ("wait", "echo last")]
+        await editor.until(lambda: "Waiting" in editor.said())
+        for _ in range(2):
+            editor.updates.clear()
+            await editor.agent.load_session(session_id=session.id, cwd=str(tmp_path), mcp_servers=[])
+            assert editor.said("user_message_chunk") == "wait"
+        await session.cancel()
+        assert [(await task).stop_reason for task in running] == ["cancelled", "end_turn"]
         spoken = "".join(message.text for message in session.state.messages if message.role == "assistant")
         assert editor.said() == spoken
-        assert editor.said("user_message_chunk") == "slow 0.5"
+        assert editor.said("user_message_chunk") == "wait"
 
 
 async def test_a_request_that_is_cancelled_ends_its_turn(tmp_path: Path) -> None:

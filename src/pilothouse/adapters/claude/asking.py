@@ -62,7 +62,8 @@ class Asking:
         if not name or not call_id:
             self._control.refuse(request_id, "The request names no tool_name, or no tool_use_id.")
             return
-        call = self._calls.use(call_id, name, given, None, text(request.get("agent_id")) or None)
+        agent = text(request.get("agent_id")) or None
+        call = self._calls.use(call_id, name, given, self._calls.agents.get(agent or ""), agent)
         call = call or Call(call_id, name, None)
         if name == "AskUserQuestion":
             self._question(request_id, call, given)
@@ -75,7 +76,7 @@ class Asking:
         self._pending[request_id] = Pending("permission", call.id, given, choices)
         call.given = {**call.given, **given} if plan else given or call.given
         asked = {"toolCallId": call.id, "status": "pending", **call.described(self._calls.cwd)}
-        why = {key: request[key] for key in _REASONS if text(request.get(key))}
+        why = {name: request[key] for key, name in _REASONS.items() if text(request.get(key))}
         asked["_meta"] = {"claudeCode": call.meta(**why)}
         self._outbox.ask(request_id, PERMISSION, toolCall=asked, options=[choice.option() for choice in choices])
 
@@ -177,7 +178,12 @@ class Asking:
             self.withdraw(request_id)
 
 
-_REASONS = ("description", "blocked_path", "decision_reason", "decision_reason_type")
+_REASONS = {
+    "description": "description",
+    "blocked_path": "blockedPath",
+    "decision_reason": "decisionReason",
+    "decision_reason_type": "decisionReasonType",
+}
 
 
 def _fits(params: dict[str, Any]) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from ...acp.model import to_wire
 from .reading import mapping, text
@@ -47,7 +47,7 @@ def _image(block: Block) -> list[Block]:
     kind = text(block.get("mimeType")) or text(block.get("mediaType")) or "image/png"
     if data:
         return [{"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}]
-    if urlsplit(uri).scheme in ("http", "https"):
+    if uri.startswith(("http://", "https://")):
         return [{"type": "image", "source": {"type": "url", "url": uri}}]
     return [_text(_mention(uri))] if uri else []
 
@@ -72,9 +72,12 @@ def _resource(block: Block) -> list[Block]:
 
 def _mention(uri: str, name: str = "") -> str:
     """A file as the CLI's users name one, which makes it read the file; anything else by its address."""
-    parts = urlsplit(uri)
-    if parts.scheme == "file" or (not parts.scheme and uri.startswith("/")):
-        return f"@{unquote(parts.path)}"
+    if uri.startswith("file:"):
+        path = uri[len("file:") :].split("#", maxsplit=1)[0]
+        # after two slashes comes the name of a machine, nearly always left out
+        return f"@{unquote(path if not path.startswith('//') else path[path.find('/', 2) :])}"
+    if uri.startswith("/"):
+        return f"@{uri}"
     return f"[{name}]({uri})" if name and name != uri else uri or name or "[nothing]"
 
 

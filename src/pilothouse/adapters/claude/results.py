@@ -16,7 +16,10 @@ from .tools import AGENTS, Call
 
 __all__ = ["content_blocks", "decision_of", "ending", "plain_text"]
 
-_REMINDER = re.compile(r"\n*<system-reminder>.*?</system-reminder>\n*", re.DOTALL)
+_STOPPED = "The user doesn't want to proceed with this tool use."
+NOT_RUN = "The user rejected this tool call; it did not run."
+RAN = "The user stopped this tool call while it ran; it may have had effects."
+_REMINDER = ("<system-reminder>", "</system-reminder>")
 _ERROR = re.compile(r"\A\s*<tool_use_error>(.*)</tool_use_error>\s*\Z", re.DOTALL)
 _EXIT = re.compile(r"\A(?:Error: )?Exit code (\d{1,3})\b")
 _SHOWN = ("originalFile", "originalFileContents", "original_file", "updated_file", "content", "oldString", "newString",
@@ -58,6 +61,9 @@ def _structured(name: str, told: Fields) -> list[Fields]:
 def _output(name: str, told: Fields, block: Fields, *, failed: bool) -> Fields:
     """The structured result, without what the content shows; of a command also how it ended, if that is known."""
     output = {key: value for key, value in told.items() if key not in _SHOWN}
+    read = {key: value for key, value in mapping(told.get("file")).items() if key not in ("content", "base64")}
+    if read:
+        output["file"] = read
     said = plain_text(block.get("content"))
     if not failed and made(told):
         output["message"] = said
@@ -160,16 +166,24 @@ _BLOCKS = {
 
 def _readable(words: str) -> str:
     """Text without what is addressed to the model."""
+    if words.startswith(_STOPPED):
+        return RAN if "while running" in words else NOT_RUN
     if "<" not in words:
         return words
     error = _ERROR.match(words)
-    return _REMINDER.sub("", error[1] if error else words)
+    words = error[1] if error else words
+    begin, end = _REMINDER
+    while words.rstrip().endswith(end) and begin in words:
+        words = words[: words.rindex(begin)].rstrip("\n")
+    return words
+
+
+_DECISIONS = {"permission_decision": "permissionDecision", "non_execution_kind": "nonExecutionKind"}
 
 
 def decision_of(meta: list[Any], call_id: str) -> Fields:
     """How the CLI came to run the tool, or not to: part of what it tells beside a result."""
     for item in map(mapping, items(meta)):
         if item.get("id") == call_id:
-            return {key: item[key] for key in ("permission_decision", "non_execution_kind") if key in item}
+            return {name: item[key] for key, name in _DECISIONS.items() if key in item}
     return {}
-

@@ -41,7 +41,7 @@ class Piece:
         if self.echo.startswith(whole):
             return ""
         echo, self.echo = self.echo, ""
-        return whole[len(echo) :] if whole.startswith(echo) else whole
+        return whole.removeprefix(echo)
 
 
 class Strand:

@@ -48,7 +48,7 @@ def _read(given: dict[str, Any], cwd: str) -> str:
     if first is None and limit is None:
         return said
     first = first or 1
-    return f"{said} ({first}–{first + limit - 1})" if limit else f"{said} (from line {first})"  # noqa: RUF001
+    return f"{said} ({first}–{first + limit - 1})" if limit else f"{said} (from line {first})"
 
 
 def _command(given: dict[str, Any], cwd: str) -> str:

@@ -74,6 +74,8 @@ class Calls:
         self.cwd: str | None = None
         self.background: set[str] = set()
         """The calls whose sub-agent goes on after the call, and after the turn."""
+        self.agents: dict[str, str] = {}
+        """The call of each sub-agent that was told of by its id."""
 
     def get(self, call_id: str) -> Call | None:
         return self._open.get(call_id)

@@ -252,10 +252,10 @@ def read_line(line: bytes | str) -> Line | Unknown:
         return Unknown(raw, "its type is not known")
     if cls is System and isinstance(subtype, str):
         cls = _SYSTEM.get(subtype, System)
-    line = _convert(raw, cls)
-    if type(line) is System:
-        line.fields = raw
-    return line
+    read = _convert(raw, cls)
+    if type(read) is System:
+        read.fields = raw
+    return read
 
 
 MENDED = 12

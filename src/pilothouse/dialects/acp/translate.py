@@ -163,7 +163,7 @@ class Translator:
         """No further turn begins until the session is resumed."""
         self._stream.now = now
         with self._stream.unsourced():
-            self._stream.emit(SessionPausedEvent, reason=reason)
+            self._stream.emit(SessionPausedEvent, reason=sound(reason))
         return self._stream.take()
 
     def completed(self, summary: SessionSummary, now: str) -> list[ACPEvent]:

@@ -1,0 +1,130 @@
+"""What a session can be set to: permission modes, models, slash commands. Told once, and again when it changes.
+
+The CLI repeats all of it at the start of every turn; a client is only told what is new.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .outbox import Outbox
+from .reading import items, mapping, text
+from .wire import Init
+
+__all__ = ["MODES", "Setup"]
+
+MODES: dict[str, tuple[str, str]] = {
+    "default": ("Default", "Asks before it edits files or runs commands"),
+    "acceptEdits": ("Accept edits", "Edits files without asking, asks before other things"),
+    "plan": ("Plan", "Reads and plans, changes nothing"),
+    "dontAsk": ("Don't ask", "Refuses whatever is not allowed beforehand, instead of asking"),
+    "auto": ("Auto", "Lets the model judge what needs to be asked"),
+    "bypassPermissions": ("Bypass permissions", "Does everything without asking"),
+}
+"""The permission modes of the CLI: name and what each one does."""
+
+_GATED = {"auto", "bypassPermissions"}
+"""Modes that not every session can be set to; they are offered when the CLI says so, or is in them."""
+
+
+class Setup:
+    """The settings of one session."""
+
+    def __init__(self, outbox: Outbox, *, bypass: bool = False) -> None:
+        self._outbox = outbox
+        self._gates = {"bypassPermissions"} if bypass else set()
+        self._models: list[dict[str, Any]] = []
+        self._known: dict[str, dict[str, Any]] = {}
+        self._commands: list[dict[str, Any]] = []
+        self._shown_mode = self._shown_model = ""
+        self.mode = ""
+        self.model = ""
+
+    # -- what the CLI says --
+
+    def begun(self, init: Init) -> None:
+        """The line at the start of every turn."""
+        self.entered(text(init.permissionMode))
+        self.switched(text(init.model))
+        if init.slash_commands:
+            self._offer([self._known.get(name) or _command({"name": name}) for name in init.slash_commands])
+
+    def initialized(self, answer: dict[str, Any]) -> None:
+        """The answer to `initialize`: commands with their descriptions, models, the mode."""
+        self._models = [model for model in map(mapping, items(answer.get("models"))) if text(model.get("value"))]
+        if any(model.get("supportsAutoMode") is True for model in self._models):
+            self._gates.add("auto")
+        self.commands(answer.get("commands"))
+        self.entered(text(answer.get("current_permission_mode")))
+
+    def commands(self, told: Any) -> None:
+        """Commands with their descriptions."""
+        found = [_command(item) for item in map(mapping, items(told)) if text(item.get("name"))]
+        if found:
+            self._known = {command["name"]: command for command in found}
+            self._offer(found)
+
+    def entered(self, mode: str) -> None:
+        """The CLI is in a mode, perhaps another one than the client was told."""
+        self.mode = mode or self.mode
+        self._gates |= {self.mode} & _GATED
+        if self._shown_mode and self.mode and self.mode != self._shown_mode:
+            self._shown_mode = self.mode
+            self._outbox.update("current_mode_update", currentModeId=self.mode)
+
+    def switched(self, model: str) -> None:
+        """The CLI uses a model, perhaps another one than the client was told."""
+        self.model = model or self.model
+        if self._shown_model and self._current() != self._shown_model:
+            self._outbox.update("config_option_update", configOptions=self.options())
+
+    def _offer(self, commands: list[dict[str, Any]]) -> None:
+        if commands != self._commands:
+            self._commands = commands
+            self._outbox.update("available_commands_update", availableCommands=commands)
+
+    # -- what a client is offered --
+
+    def modes(self) -> dict[str, Any]:
+        """The `modes` of a session."""
+        current = self._shown_mode = self.mode or "default"
+        offered = [mode for mode in MODES if mode not in _GATED or mode in self._gates]
+        if current not in offered:
+            offered.append(current)
+        return {"currentModeId": current, "availableModes": [_mode(mode) for mode in offered]}
+
+    def options(self) -> list[dict[str, Any]]:
+        """The `configOptions` of a session: the model, once the CLI has said which ones there are."""
+        if not self._models:
+            return []
+        choices = [_model(model) for model in self._models]
+        current = self._shown_model = self._current()
+        if all(choice["value"] != current for choice in choices):
+            choices.append({"value": current, "name": current})
+        option = {"type": "select", "id": "model", "name": "Model", "category": "model"}
+        return [{**option, "currentValue": current, "options": choices}]
+
+    def _current(self) -> str:
+        """The model in use by the name that is offered for it: several names may stand for one model."""
+        names = [text(model["value"]) for model in self._models]
+        if not self.model:
+            return names[0] if names else ""
+        known = (text(model["value"]) for model in self._models if text(model.get("resolvedModel")) == self.model)
+        return self.model if self.model in names else next(known, self.model)
+
+
+def _command(told: dict[str, Any]) -> dict[str, Any]:
+    command: dict[str, Any] = {"name": text(told["name"]), "description": text(told.get("description"))}
+    hint = text(told.get("argumentHint"))
+    return {**command, "input": {"hint": hint}} if hint else command
+
+
+def _mode(mode: str) -> dict[str, Any]:
+    name, description = MODES.get(mode, (mode, ""))
+    return {"id": mode, "name": name, **({"description": description} if description else {})}
+
+
+def _model(model: dict[str, Any]) -> dict[str, Any]:
+    description = text(model.get("description"))
+    choice = {"value": text(model["value"]), "name": text(model.get("displayName")) or text(model["value"])}
+    return {**choice, **({"description": description} if description else {})}
