@@ -39,7 +39,9 @@ class Play:
         if entry["dir"] == "a2c":
             if isinstance(message, dict):
                 self.lines.append(message)
-            self.take(self.translator.read(json.dumps(self._ours(message)) if message else entry["line"]))
+                self.take(self.translator.read(json.dumps(self._ours(message))))
+            else:
+                self.take(self.translator.read(entry["line"]))
         elif entry["dir"] == "c2a" and isinstance(message, dict):
             self._client(message)
         elif isinstance(message, dict) and "exit" in message:
@@ -50,7 +52,7 @@ class Play:
         if message.get("type") != "control_response":
             return message
         response = message["response"]
-        return {**message, "response": {**response, "request_id": self._ids.get(response["request_id"], "?")}}
+        return {**message, "response": {**response, "request_id": self._ids[response["request_id"]]}}
 
     def _client(self, message: Json) -> None:
         if message["type"] == "user":

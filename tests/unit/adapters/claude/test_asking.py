@@ -18,7 +18,7 @@ RULE = {
     "behavior": "allow",
     "destination": "localSettings",
 }
-DIRECTORY = {"type": "addDirectories", "directories": ["/tmp"], "destination": "session"}  # noqa: S108
+DIRECTORY = {"type": "addDirectories", "directories": ["/tmp"], "destination": "session"}
 EDITS = {"type": "setMode", "mode": "acceptEdits", "destination": "session"}
 QUESTIONS = {
     "questions": [

@@ -11,7 +11,9 @@ THOUGHT = {"type": "thinking", "thinking": "Let me see.", "signature": "x"}
 
 
 def test_text_is_told_by_token_and_not_again_with_the_whole_message() -> None:
-    played = play("go", init(), message_start(), block_start("text"), delta("Hel"), delta("lo"), assistant(text("Hello")))
+    played = play(
+        "go", init(), message_start(), block_start("text"), delta("Hel"), delta("lo"), assistant(text("Hello"))
+    )
     assert [update["content"]["text"] for update in played.updates if "content" in update] == ["Hel", "lo"]
     assert {update["messageId"] for update in played.updates if "content" in update} == {"m1"}
 
@@ -53,7 +55,13 @@ def test_two_messages_with_the_same_words_are_both_told() -> None:
 
 def test_an_api_call_made_again_from_the_start_does_not_repeat_what_was_shown() -> None:
     broken = [message_start("m1"), block_start("text"), delta("This wi")]
-    again = [message_start("m2"), block_start("text"), delta("This "), delta("will do"), assistant(text("This will do"))]
+    again = [
+        message_start("m2"),
+        block_start("text"),
+        delta("This "),
+        delta("will do"),
+        assistant(text("This will do")),
+    ]
     played = play("go", init(), *broken, *again)
     assert played.text() == "This will do"
 
