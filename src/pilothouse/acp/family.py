@@ -54,9 +54,10 @@ def descendants(roots: Iterable[int]) -> Family:
 def _children(pid: int) -> list[int]:
     """The children that a process has now; none where the kernel does not tell."""
     found: list[int] = []
-    with contextlib.suppress(OSError, ValueError):
-        for task in os.scandir(f"/proc/{pid}/task"):
-            found += map(int, Path(task.path, "children").read_bytes().split())
+    with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/task") as tasks:
+        for task in tasks:
+            with contextlib.suppress(OSError, ValueError):  # a thread that has ended; the others still have theirs
+                found += map(int, Path(task.path, "children").read_bytes().split())
     return found
 
 

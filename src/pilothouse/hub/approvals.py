@@ -22,6 +22,7 @@ from ..model.events import ApprovalRequestedEvent
 from ..model.policy import Rule
 from ..model.records import Option
 from ..model.session import sound
+from .conduct import Conduct
 from .errors import DecidedOtherwise, IllegalCommand, UnknownApproval
 from .recorder import Recorder
 from .standing import Remember, StandingRules, later
@@ -64,11 +65,18 @@ class Approvals:
     """
 
     def __init__(
-        self, log: EventLog, recorder: Recorder, standing: StandingRules, *, timeout: float | None = None
+        self,
+        log: EventLog,
+        recorder: Recorder,
+        standing: StandingRules,
+        conduct: Conduct,
+        *,
+        timeout: float | None = None,
     ) -> None:
         self._log = log
         self._recorder = recorder
         self._standing = standing
+        self._conduct = conduct
         self._timeout = timeout
         self._session_id = recorder.session.id
         self._pending: dict[str, Pending] = {}
@@ -241,6 +249,7 @@ class Approvals:
             pending.settle(CANCELLED)
             return
         self._settling.add(pending)
+        self._conduct.decided(pending.event, approved=approved)
 
         def tell() -> None:
             self._settling.discard(pending)

@@ -78,9 +78,7 @@ class WorkspaceFiles(Workspace):
     """`home` is the hub's own directory. A session inside of it is somebody's deliberate choice, and has its files."""
 
     def __init__(self, root: str, *, home: Path | None = None, file_limit: int) -> None:
-        super().__init__(root, file_limit=file_limit)
-        private = home.resolve() if home is not None else None
-        self._private = None if private is None or private in self.root.parents else private
+        super().__init__(root, private=home, file_limit=file_limit)
 
     async def list(self, path: str = ".", *, after: str | None = None, limit: int = 1000) -> Listing:
         """What is in a directory, beyond `after`, the `next` of a page before. Raises WorkspaceError."""
@@ -103,12 +101,6 @@ class WorkspaceFiles(Workspace):
 
     async def _run(self, path: str, verb: str, act: Callable[[], _T]) -> _T:
         return await asyncio.to_thread(self._guard, path, verb, act)
-
-    def _locate(self, path: str) -> tuple[Path, Path]:
-        root, target = super()._locate(path)
-        if self._private is not None and target.is_relative_to(self._private):
-            raise OutsideWorkspace(f"{shown(path)} refused: it is in the hub's own directory", path=path)
-        return root, target
 
     def _list(self, path: str, after: str | None, limit: int) -> Listing:
         root, target = self._locate(path)

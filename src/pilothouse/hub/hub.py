@@ -191,8 +191,11 @@ class Hub:
         """End a session's agent and forget what is known of it here; the next `session` takes it up from the log."""
         session = self._sessions.get(session_id)
         if session is not None:
-            await session.close()
-            self._sessions.pop(session_id, None)
+            try:
+                await session.close()
+            finally:
+                if self._sessions.get(session_id) is session:  # not the one that another release made room for
+                    del self._sessions[session_id]
 
     async def delete_session(self, session_id: str) -> None:
         """End a session and delete it with all its events. Raises UnknownSession."""
@@ -213,6 +216,7 @@ class Hub:
             cancel_deadline=self._cancel_deadline,
             approval_timeout=self._approval_timeout,
             hub_id=self._hub_id,
+            home=self.home,
         )
         return session
 

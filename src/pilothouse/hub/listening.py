@@ -20,18 +20,13 @@ from ..model.events import (
     CustomEvent,
     MessageDeltaEvent,
     ThinkingDeltaEvent,
-    ToolCallErrorEvent,
-    ToolCallExecutingEvent,
-    ToolCallResultEvent,
 )
-from ..model.policy import decide
-from ..model.risk import worst
 from .choices import tells_mode
+from .conduct import Conduct
 from .link import AgentLink
 from .noise import Noise
 from .recorder import Recorder
 from .serving import Serving
-from .standing import StandingRules
 from .terminals import Ending
 
 __all__ = ["Listener"]
@@ -42,7 +37,6 @@ HISTORY = frozenset(
 """Updates that replay a conversation; the log has those. Any other one tells how the session is now."""
 CHOICES = frozenset({"current_mode_update", "config_option_update"})
 """Updates that tell what is chosen; of an agent that was started anew they are not yet the session's."""
-MOST_RUNNING = 1000
 DELTAS = (MessageDeltaEvent, ThinkingDeltaEvent)
 
 
@@ -63,18 +57,14 @@ class Listener:
         log: EventLog,
         recorder: Recorder,
         serving: Serving,
-        standing: StandingRules,
+        conduct: Conduct,
         link: Callable[[], AgentLink],
-        workspace: str,
     ) -> None:
         self._log = log
         self._recorder = recorder
         self._serving = serving
-        self._standing = standing
+        self._conduct = conduct
         self._link = link
-        self._workspace = workspace
-        self._running: dict[str, ToolCallExecutingEvent] = {}
-        self._trusted: set[str] = set()
         self.modes_told = 0
         """How often the agent has said which mode it is in."""
         self._noise = Noise(self._tell_noise)
@@ -97,7 +87,7 @@ class Listener:
             if type(events[0]) in DELTAS:  # nearly all of them; nothing follows from a piece of text
                 recorder.record(events)
             else:
-                self._watch(events)
+                self._conduct.watch(events)
                 recorder.record(events, also=self._titles(events))
                 if _name(update) in CHOICES and tells_mode(_value(update)):
                     self.modes_told += 1
@@ -127,7 +117,7 @@ class Listener:
         """Something was printed in a terminal that the agent was lent."""
         recorder = self._recorder
         events = recorder.translator.terminal_output(terminal_id, text, recorder.now())
-        self._watch(events)
+        self._conduct.watch(events)
         recorder.record(events)
 
     def terminated(self, terminal_id: str, ending: Ending) -> None:
@@ -150,39 +140,10 @@ class Listener:
         title = event.data.get("title")
         return [self._log.sessions.updating(self._recorder.session.id, title=title)] if isinstance(title, str) else []
 
-    def trust(self, tool_name: str) -> None:
-        """The user told the agent itself to go on without asking about this tool."""
-        self._trusted.add(tool_name)
-
     def forget(self) -> None:
         """The agent is gone, and with it what it was doing."""
-        self._running.clear()
+        self._conduct.forget()
         self._noise.count()
-
-    def _watch(self, events: list[ACPEvent]) -> None:
-        """Flag what an agent did without the approval that it should have asked for."""
-        for event in events:
-            if type(event) is ToolCallExecutingEvent:
-                if len(self._running) > MOST_RUNNING:  # what was never told to have ended, by an agent that forgets
-                    self._running.clear()
-                self._running[event.tool_call_id] = event
-            elif type(event) is ToolCallErrorEvent:
-                self._running.pop(event.tool_call_id, None)
-            elif type(event) is ToolCallResultEvent:
-                ran = self._running.pop(event.tool_call_id, None)
-                if ran is not None and not ran.requires_approval and self._should_have_asked(ran):
-                    data = {"toolCallId": ran.tool_call_id, "name": ran.name, "riskLevel": ran.risk_level}
-                    events += self._recorder.translator.fact("acted_without_asking", data, self._recorder.now())
-                return
-
-    def _should_have_asked(self, ran: ToolCallExecutingEvent) -> bool:
-        if ran.name in self._trusted or worst([ran.risk_level, "medium"]) != ran.risk_level:
-            return False
-        # some say that a call runs, and ask only then; an id may be used again, so an earlier call does not count
-        call = self._recorder.session.index.calls.get(ran.tool_call_id)
-        if call is not None and call.approval_ids and not call.ended:
-            return False
-        return decide(self._standing.policy, ran.name, ran.input, self._workspace).outcome != "allow"
 
 
 def _name(update: Raw) -> str:

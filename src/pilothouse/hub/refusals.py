@@ -40,6 +40,7 @@ __all__ = [
     "CannotStart",
     "Changed",
     "FileTrouble",
+    "Forbidden",
     "NoSuchFile",
     "NotAFile",
     "NotPermitted",
@@ -73,6 +74,12 @@ class Refusal(Exception):
     def __init__(self, message: str, **data: Any) -> None:
         super().__init__(message)
         self.data = data
+
+
+class Forbidden(Refusal):
+    """A rule or a person does not allow it; nothing has been done."""
+
+    code = INVALID_PARAMS
 
 
 class WorkspaceError(Refusal):

@@ -12,6 +12,7 @@ from typing import Any
 from ..acp import lenient, schema
 from ..acp.errors import RequestError, ValidationError
 from .approvals import Approvals
+from .conduct import Conduct
 from .questions import Questions
 from .refusals import Refusal, request_error
 from .terminals import Ending, Terminals
@@ -36,6 +37,7 @@ class Serving:
         workspace: Workspace,
         approvals: Approvals,
         questions: Questions,
+        conduct: Conduct,
         *,
         mark: tuple[str, str] | None = None,
         on_output: Callable[[str, str], None] | None = None,
@@ -44,6 +46,7 @@ class Serving:
         self._workspace = workspace
         self._approvals = approvals
         self._questions = questions
+        self._conduct = conduct
         self._mark = mark
         self._on_output = on_output
         self._on_end = on_end
@@ -79,13 +82,16 @@ class Serving:
             raise request_error(refusal) from None
 
     async def _read(self, request: Any) -> Any:
+        await self._conduct.check_read(request.path)
         return {"content": await self._workspace.read_text(request.path, request.line, request.limit)}
 
     async def _write(self, request: Any) -> Any:
+        await self._conduct.check_write(request.path)
         await self._workspace.write_text(request.path, request.content)
         return {}
 
     async def _create(self, request: Any) -> Any:
+        await self._conduct.check_program(request.command, request.args or ())
         env = [*(request.env or ()), self._mark] if self._mark else request.env or ()
         terminal_id = await self._terminals.create(
             request.command, request.args or (), env, request.cwd, request.output_byte_limit

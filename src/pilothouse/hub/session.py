@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ from ..model.policy import Policy
 from ..model.session import Session, summary
 from .approvals import Approvals, Remember
 from .choices import Choices
+from .conduct import Conduct
 from .conversation import Conversation, shown
 from .errors import AgentFailed, IllegalCommand, Unsupported
 from .link import HUB, AgentLink, AgentSpec, Setup
@@ -58,6 +60,7 @@ class HubSession:
         cancel_deadline: float = CANCEL_DEADLINE,
         approval_timeout: float | None = None,
         hub_id: str = "",
+        home: Path | None = None,
     ) -> None:
         self.id = record.id
         self.agent_name = record.agent
@@ -71,18 +74,21 @@ class HubSession:
         self._recorder = recorder = Recorder(log, record, state, self._log_failed)
         self._standing = StandingRules(log, record.id, record.cwd)
         self._standing.policy = policy
-        self._approvals = Approvals(log, recorder, self._standing, timeout=approval_timeout)
+        workspace = Workspace(record.cwd, private=home)
+        self._conduct = Conduct(recorder, self._standing, workspace, record.cwd)
+        self._approvals = Approvals(log, recorder, self._standing, self._conduct, timeout=approval_timeout)
         self._questions = Questions(recorder, self._approvals, timeout=approval_timeout)
         mark = (HUB, hub_id) if hub_id else None
         self._serving = Serving(
-            Workspace(record.cwd),
+            workspace,
             self._approvals,
             self._questions,
+            self._conduct,
             mark=mark,
             on_output=lambda *output: self._listener.printed(*output),  # noqa: PLW0108 - it is made below
             on_end=lambda *ending: self._listener.terminated(*ending),  # noqa: PLW0108
         )
-        self._listener = Listener(log, recorder, self._serving, self._standing, lambda: self._link, record.cwd)
+        self._listener = Listener(log, recorder, self._serving, self._conduct, lambda: self._link)
         self._link = AgentLink(
             spec or AgentSpec(name=record.agent, command=(record.agent,)),
             self._listener,
@@ -243,7 +249,7 @@ class HubSession:
         chosen = (decided.decision or {}).get("optionId")
         kinds = {option.get("optionId"): option.get("kind") for option in decided.options}
         if kinds.get(chosen) == "allow_always":
-            self._listener.trust(str(decided.request.get("toolName")))
+            self._conduct.trust(str(decided.request.get("toolName")))
 
     def answer(self, question_id: str, answer: Any = None, *, action: Action | None = None, by: str = "user") -> None:
         """Answer a question; None declines, unless `action` says otherwise. The same answer again changes nothing.

@@ -70,19 +70,23 @@ class Written:
 
 
 class Workspace:
-    """A session's directory and what it may use besides."""
+    """A session's directory and what it may use besides. Nothing in `private`, the hub's own directory, is of it."""
 
     def __init__(
         self,
         root: str | os.PathLike[str],
         additional: Iterable[str | os.PathLike[str]] = (),
         *,
+        private: Path | None = None,
         file_limit: int = FILE_LIMIT,
         diff_limit: int = DIFF_LIMIT,
     ) -> None:
         # Resolved once: whoever can change the way to the root is not confined by it.
         self.root = Path(root).resolve()
         self.additional = tuple(Path(place).resolve() for place in additional)
+        # a workspace inside of the private directory is somebody's deliberate choice, and has its files
+        hidden = private.resolve() if private is not None else None
+        self._private = None if hidden is None or hidden in (self.root, *self.root.parents) else hidden
         self._file_limit = file_limit
         self._diff_limit = diff_limit
 
@@ -171,6 +175,8 @@ class Workspace:
             leads = "" if target == given else f", as it leads to {shown(str(target))}"
             ours = " or ".join(str(root) for root in (self.root, *self.additional))
             raise OutsideWorkspace(f"{shown(path)} refused{leads}: it must be inside of {ours}", path=path)
+        if self._private is not None and target.is_relative_to(self._private):
+            raise OutsideWorkspace(f"{shown(path)} refused: it is in the hub's own directory", path=path)
         if trouble is not None and not isinstance(trouble, FileNotFoundError):
             raise file_refusal(trouble, path, "find") from trouble
         return max(roots, key=lambda root: len(root.parts)), target
@@ -178,6 +184,8 @@ class Workspace:
     def _given(self, path: str) -> Path:
         if not path:
             raise BadPath("an empty path; give the absolute path of a file", path=path)
+        if path.startswith("file://"):
+            raise BadPath(f"{shown(path)} refused: it is a URL; give the path of the file", path=path)
         if "\0" in path:
             raise BadPath(f"{shown(path)} refused: a path has no NUL characters in it", path=path)
         try:

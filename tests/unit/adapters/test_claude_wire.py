@@ -58,6 +58,29 @@ def test_what_is_not_known_is_kept_whole(line: bytes) -> None:
     assert read.reason
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"type":"result","subtype":"success","errors":null,"usage":[],"num_turns":"x","is_error":5}',
+        b'{"type":"assistant","message":{"role":"assistant","content":[],"id":7,"usage":"?"},"uuid":{}}',
+        b'{"type":"system","subtype":"init","tools":null,"slash_commands":"?","cwd":[]}',
+        b'{"type":"user","message":{"role":"user","content":[]},"isReplay":"yes","tool_result_meta":{}}',
+    ],
+)
+def test_a_field_that_is_not_what_it_should_be_does_not_cost_the_line(line: bytes) -> None:
+    read = wire.read_line(line)
+    assert isinstance(read, wire.Line), read
+    assert set(json.loads(wire.encode_line(read))) <= {"type", "subtype", "message"}
+
+
+def test_news_that_have_no_type_of_their_own_keep_everything() -> None:
+    raw = {"type": "system", "subtype": "from_tomorrow", "x": [1], "session_id": "s"}
+    read = wire.read_line(json.dumps(raw))
+    assert isinstance(read, wire.System)
+    assert read.fields == raw
+    assert json.loads(wire.encode_line(read)) == raw
+
+
 @pytest.mark.parametrize("line", [b"", b"text", b"42", b"[]", b"\xff", b"[" * 5000])
 def test_what_is_no_object_is_refused(line: bytes) -> None:
     with pytest.raises(ValidationError):
@@ -85,6 +108,7 @@ def test_content_may_be_text_or_blocks_of_any_kind() -> None:
         ({"subtype": "error_max_budget_usd", "is_error": True}, "max_turn_requests"),
         ({"subtype": "success", "stop_reason": "refusal", "is_error": True}, "refusal"),
         ({"subtype": "success", "stop_reason": "max_tokens"}, "max_tokens"),
+        ({"subtype": "success", "api_error": "max_output_tokens", "is_error": True}, "max_tokens"),
         ({"subtype": "error_during_execution", "is_error": True, "terminal_reason": "aborted_tools"}, "cancelled"),
         ({"subtype": "success", "is_error": True, "terminal_reason": "api_error"}, None),
         ({"subtype": "error_during_execution", "is_error": True}, None),

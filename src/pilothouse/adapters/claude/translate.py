@@ -81,6 +81,11 @@ class Translator:
         return self._turns.late
 
     @property
+    def waiting(self) -> int:
+        """Prompts whose end has not come."""
+        return self._turns.waiting
+
+    @property
     def skipped(self) -> Counter[str]:
         """Lines that are known and hold nothing to tell, by their type."""
         return self._news.skipped
@@ -152,10 +157,13 @@ class Translator:
         try:
             return self.line(wire.read_line(line))
         except ValidationError as exc:
-            shown = line if isinstance(line, str) else line.decode(errors="replace")
-            self._count("unreadable")
-            self._outbox.note("unreadable", {"text": shown[:UNREADABLE], "length": len(shown), "reason": exc.reason})
-            return self._outbox.take()
+            reason = exc.reason
+        except RecursionError:
+            reason = "it is nested too deeply"
+        shown = line if isinstance(line, str) else line.decode(errors="replace")
+        self._count("unreadable")
+        self._outbox.note("unreadable", {"text": shown[:UNREADABLE], "length": len(shown), "reason": reason})
+        return self._outbox.take()
 
     def line(self, line: wire.Line | wire.Unknown) -> list[Action]:
         """One line, decoded."""

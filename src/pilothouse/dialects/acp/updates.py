@@ -232,7 +232,8 @@ _HANDLERS: dict[type, Callable[[Updates, Any], None]] = {
 
 def _is_plain(update: bytes) -> bool:
     """Whether the bytes can be kept as they are: the decoder does not look into fields that it skips."""
-    if update.isascii() and b"\\u" not in update:
+    # a single byte is looked for ten times as fast as two, and most updates have no escape at all
+    if update.isascii() and (b"\\" not in update or b"\\u" not in update):
         return True
     try:
         msgspec.json.decode(update)
