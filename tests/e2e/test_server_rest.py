@@ -94,6 +94,14 @@ async def test_a_session_that_cannot_be_is_refused_by_name(
         assert names(await served.client.request("GET", "/sessions")) == []
 
 
+async def test_nobody_is_sent_elsewhere(tmp_path: Path) -> None:
+    async with serving(tmp_path) as served:
+        for method, target in (("GET", "/sessions/"), ("POST", "/sessions/"), ("GET", "/healthz/")):
+            assert error(await served.client.request(method, target)) == (404, "not_found")
+        answer = await served.client.request("GET", "/login")
+        assert answer.json()["error"]["details"] == {"field": "query"}
+
+
 @pytest.mark.parametrize(
     ("body", "kind", "expected"),
     [
@@ -286,6 +294,8 @@ async def test_a_command_that_failed_may_be_tried_again_under_its_id(tmp_path: P
         ({"command": "fly"}, (422, "invalid"), "command"),
         ({"command": "send_message"}, (422, "invalid"), "message"),
         ({"command": "send_message", "message": " "}, (422, "invalid"), "message"),
+        ({"command": "rename", "title": "one\r\ntwo"}, (422, "invalid"), "title"),
+        ({"command": "rename", "title": "x" * 501}, (422, "invalid"), "title"),
         ({"command": "pause", "colour": 1}, (422, "invalid"), "colour"),
         ({"command": "pause", "commandId": 1}, (422, "invalid"), "commandId"),
         ({"command": "pause", "commandId": ""}, (422, "invalid"), "commandId"),
@@ -308,7 +318,9 @@ async def test_no_title_reaches_a_header(tmp_path: Path) -> None:
     title = "a\r\nSet-Cookie: evil=1\r\n\r\n<script>"
     async with world(tmp_path) as (served, ids):
         place = f"/sessions/{ids.session}"
-        await served.client.request("POST", f"{place}/commands", {"command": "rename", "title": title})
+        session = await served.hub.session(ids.session)
+        session.rename(title)  # as an agent may
+        await session.committed()
         for target in ("", "/files", "/files/notes.txt", "/artifacts", f"/artifacts/{ids.artifact}", "/queue"):
             answer = await served.client.request("GET", place + target)
             assert answer.status == 200

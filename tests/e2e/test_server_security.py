@@ -33,6 +33,7 @@ from tests.support.servers import TOKEN, Served, serving
 
 ATTEMPTS = Attempts()
 SOCKETS = ("/ws", "/acp")
+AUDIT = "pilothouse.audit"
 
 
 @pytest.fixture(autouse=True)
@@ -457,7 +458,8 @@ async def test_wrong_codes_sent_all_at_once_are_counted_all(served: Served, nobo
 async def test_a_device_cannot_take_the_owners_name_nor_anothers(
     served: Served, nobody: Client, attempts: Attempts
 ) -> None:
-    for name in ("local", "Token", " browser ", "", "a\nb", "x" * 65, "evil\u202eenohp", "\x00"):
+    wide = "ｃｌｉ"  # looks like one that is reserved
+    for name in ("local", "Token", " browser ", "policy", wide, "", "a\nb", "x" * 65, "evil\u202eenohp", "\x00"):
         offer = (await served.client.request("POST", "/pairings")).json()
         wish = {"ticket": offer["ticket"], "code": offer["code"], "name": name}
         if name == "a\nb":
@@ -489,6 +491,17 @@ async def test_a_revoked_device_is_cut_off_in_the_middle_of_its_stream(
     for path in streams:
         attempts.refused(await device.request("GET", path), 401, 429)
     attempts.refused(await device.request("GET", "/agents"), 401, 429)
+
+
+async def test_a_revoked_device_is_cut_off_its_download(served: Served, attempts: Attempts, project: Path) -> None:
+    session = await served.hub.start_session("demo", project)
+    with (project / "huge.bin").open("wb") as file:
+        file.truncate(32 << 20)
+    device_id, device = await paired(served.client, "read")
+    async with device.stream("GET", f"/sessions/{session.id}/files/huge.bin") as stream:
+        assert (await served.client.request("DELETE", f"/devices/{device_id}")).json()["connections"] == 1
+        with attempts.refusing(ConnectionError, asyncio.IncompleteReadError):
+            await stream.body()
 
 
 async def test_a_revoked_device_is_cut_off_its_websocket(served: Served, attempts: Attempts) -> None:
@@ -738,6 +751,25 @@ async def test_a_remote_acp_client_that_has_not_authenticated_is_served_nothing(
         except ConnectionClosed:
             attempts.refused(401)
     assert await state(served.hub) == before
+
+
+async def test_a_stranger_can_neither_fill_the_log_nor_get_a_secret_into_it(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    async with asyncio.timeout(PATIENCE), connect(f"ws://127.0.0.1:{served.port}/acp") as lane:
+        for _ in range(100):
+            await lane.send(json.dumps({"type": "authenticate", "token": TOKEN}))
+            await lane.send("nonsense")
+        await lane.send(
+            json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}})
+        )
+        while '"id":1' not in str(await lane.recv()):
+            pass
+    told = [record for record in caplog.records if record.name.startswith("pilothouse") and record.name != AUDIT]
+    assert 0 < len(told) <= 10
+    assert all(record.levelno <= logging.INFO for record in told)
+    assert TOKEN not in caplog.text
 
 
 async def test_a_frame_that_is_too_large_ends_the_connection(served: Served, attempts: Attempts) -> None:
@@ -997,9 +1029,69 @@ async def test_an_idle_connection_may_be_used_again_but_half_a_request_has_its_t
             writer.close()
 
 
+@contextlib.contextmanager
+def unread(port: int) -> Iterator[socket.socket]:
+    """A connection with hardly any room for answers, which nobody reads."""
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        connection.connect(("127.0.0.1", port))
+        connection.setblocking(False)
+        yield connection
+
+
+async def test_who_asks_much_and_reads_nothing_of_it_does_not_keep_a_connection(
+    tmp_path: Path, attempts: Attempts
+) -> None:
+    async with Hub(home=tmp_path) as hub:
+        server = Server(hub, token=TOKEN, limits=Limits(stall=0.3))
+        bound = tcp_socket("127.0.0.1", 0)
+        async with Listener(application(server), [bound], server.limits) as listener:
+            with unread(bound.getsockname()[1]) as connection:
+                asking = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 100_000
+                with contextlib.suppress(ConnectionError):
+                    await asyncio.get_running_loop().sock_sendall(connection, asking)
+                await until(lambda: listener.crowd.count == 0)
+            attempts.refused(408)
+
+
+async def test_pings_and_pieces_of_nothing_do_not_add_up(tmp_path: Path, attempts: Attempts) -> None:
+    loop = asyncio.get_running_loop()
+    head = "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade: websocket\r\n"
+    key = "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+    ping = b"\x89\xfd\0\0\0\0" + b"x" * 125
+    first, nothing, piece = b"\x01\x80\0\0\0\0", b"\x00\x80\0\0\0\0", b"\x00\x81\0\0\0\0!"
+    async with Hub(home=tmp_path) as hub:
+        server = Server(hub, token=TOKEN)
+        bound = tcp_socket("127.0.0.1", 0)
+        async with Listener(application(server), [bound], server.limits) as listener:
+            with unread(bound.getsockname()[1]) as connection:
+                await loop.sock_sendall(connection, (head + key).encode())
+                assert b"101" in await loop.sock_recv(connection, 100)
+                (one,) = current(listener)
+                await loop.sock_sendall(connection, ping * 50_000 + first + nothing * 50_000 + piece)
+                await until(lambda: [bytes(part) for part in one.frames] == [b"!"])
+                assert not one.writable.is_set()
+                assert one.transport.get_write_buffer_size() < 1 << 20
+            attempts.refused(429)
+
+
+async def test_a_message_may_come_in_pieces(served: Served) -> None:
+    async with connect(f"ws://127.0.0.1:{served.port}/ws") as lane:
+        await lane.send(iter(json.dumps({"type": "authenticate", "token": TOKEN})))
+        assert json.loads(await lane.recv())["type"] == "authenticated"
+        await lane.send(iter([b'{"type"', b':"ping"}']))
+        while (answer := json.loads(await lane.recv()))["type"] != "error":
+            pass
+        assert "binary" in answer["error"]["message"]
+
+
+def current(listener: Listener) -> list[Any]:
+    return list(listener._server.server_state.connections)
+
+
 async def connections_of(listener: Listener) -> list[Any]:
     await until(lambda: listener.crowd.count > 0)
-    return list(listener._server.server_state.connections)
+    return current(listener)
 
 
 async def test_one_address_beyond_this_machine_has_only_so_many_connections(attempts: Attempts) -> None:

@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Raw
 
 from ..acp.errors import ConnectionClosed, RequestError, SpawnError
+from ..acp.process import default_environment
 from ..acp.watching import Diagnostic
 from ..model.capabilities import ACPCapabilities, capabilities_from_acp
 from ..model.discovery import DiscoveredSession, StartSessionOptions
@@ -191,6 +192,7 @@ async def _output(command: tuple[str, ...], timeout: float) -> str:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
+            env=default_environment(),
             start_new_session=os.name == "posix",
         )
     except OSError:

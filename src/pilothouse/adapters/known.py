@@ -6,6 +6,7 @@ configuration stands before one of these.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
@@ -13,7 +14,7 @@ from typing import Any
 
 from .programs import AgentProgram, Way
 
-__all__ = ["DEMO", "KNOWN", "without_flaws"]
+__all__ = ["DEMO", "KNOWN", "claude_code", "without_flaws"]
 
 DEMO = "demo"
 
@@ -42,6 +43,19 @@ def _program(name: str, title: str, command: str, install: str, login: str | Non
     )
 
 
+def claude_code(environ: Mapping[str, str]) -> AgentProgram:
+    """Claude Code by its own command line, through the bridge of this package."""
+    cli = environ.get("PILOTHOUSE_CLAUDE") or "claude"
+    return AgentProgram(
+        name="claude-code",
+        title="Claude Code",
+        ways=(Way((sys.executable, "-m", "pilothouse.adapters.claude"), needs=(cli,)),),
+        install="npm install -g @anthropic-ai/claude-code",
+        version=(cli, "--version"),
+        login="run `claude` once and log in with /login",
+    )
+
+
 def _known() -> Iterator[AgentProgram]:
     yield AgentProgram(
         name=DEMO,
@@ -51,6 +65,7 @@ def _known() -> Iterator[AgentProgram]:
     )
     claude = "@agentclientprotocol/claude-agent-acp"
     yield _bridge("claude", "Claude", "claude-agent-acp", claude, login="run `claude` once and log in with /login")
+    yield claude_code(os.environ)
     codex = "@agentclientprotocol/codex-acp"
     yield _bridge("codex", "Codex", "codex-acp", codex, login="run `codex login`, or set OPENAI_API_KEY")
     yield _npm(

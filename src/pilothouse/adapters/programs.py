@@ -22,10 +22,11 @@ Which = Callable[[str], str | None]
 
 
 class Way(Struct, frozen=True):
-    """One way to start a program."""
+    """One way to start a program. `needs` are other programs that it starts itself and is nothing without."""
 
     command: tuple[str, ...]
     fetches: bool = False
+    needs: tuple[str, ...] = ()
 
 
 class AgentProgram(Struct, frozen=True, kw_only=True):
@@ -43,7 +44,7 @@ class AgentProgram(Struct, frozen=True, kw_only=True):
     def way(self, which: Which | None = None) -> Way | None:
         """The first way that this machine has; None when it has none of them."""
         which = which or shutil.which
-        return next((way for way in self.ways if which(way.command[0]) is not None), None)
+        return next((way for way in self.ways if all(map(which, (way.command[0], *way.needs)))), None)
 
     def availability(self, which: Which | None = None) -> Availability:
         way = self.way(which)

@@ -159,7 +159,7 @@ class Approvals:
         """
         if approved is None and option_id is None:
             raise IllegalCommand("give a decision, or one of the agent's options", approvalId=request_id)
-        if remember_for is not None and not 0 < remember_for <= LONGEST:
+        if remember_for is not None and not abs(remember_for) <= LONGEST:
             message = f"`remember_for` is a number of seconds, at most {LONGEST:,}; got {remember_for!r}"
             raise IllegalCommand(message, approvalId=request_id)
         pending = self._pending.get(request_id)

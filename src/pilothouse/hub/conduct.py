@@ -23,7 +23,7 @@ from ..model.events import (
 )
 from ..model.policy import Rule, decide
 from ..model.records import DiffPreview
-from ..model.risk import worst
+from ..model.risk import Level, assess_risk, worst
 from ..model.tools import command_text, file_paths
 from .recorder import Recorder
 from .refusals import Forbidden, shown
@@ -34,7 +34,7 @@ __all__ = ["Conduct"]
 
 MOST_RUNNING = 1000
 SHELLS = frozenset({"sh", "bash", "zsh", "dash"})
-RISK = "medium"
+RISK: Level = "medium"
 """From this risk on somebody should have been asked."""
 
 
@@ -126,13 +126,15 @@ class Conduct:
 
     async def _check(self, name: str, inputs: list[dict[str, Any]], about: set[str], told: dict[str, Any]) -> None:
         rules = await self._standing.rules()
-        allowed = all([self._refuse_denied(rules, name, one) for one in inputs])
+        allowed = [self._refuse_denied(rules, name, one) for one in inputs]
         self._enter_turn()
         if about & self._denied and not about & self._allowed:
             self._refuse(name, "it was denied in this turn", told)
-        if allowed or self._allowed or self._trusted or any(map(_is_risky, self._running.values())):
+        if all(allowed) or self._allowed or self._trusted or any(map(_is_risky, self._running.values())):
             return  # allowed, or a tool call of the agent that is judged by itself
-        self._recorder.note("acted_without_asking", {"toolCallId": None, "name": name, "riskLevel": RISK, **told})
+        risk = worst(assess_risk(name, one, self._cwd).level for one in inputs)
+        if worst([risk, RISK]) == risk:
+            self._recorder.note("acted_without_asking", {"toolCallId": None, "name": name, "riskLevel": risk, **told})
 
     def _refuse_denied(self, rules: list[Rule], name: str, tool_input: dict[str, Any]) -> bool:
         """Whether a rule allows it. Raises Forbidden if one denies it."""
@@ -150,8 +152,8 @@ class Conduct:
         target = await asyncio.to_thread(self._workspace.resolve, path)
         root = self._workspace.root
         inside = target.is_relative_to(root)
-        leads = os.path.join(self._cwd, target.relative_to(root)) if inside else str(target)  # noqa: PTH118 - text
-        return list(dict.fromkeys([self._normal(path), os.path.normpath(leads)]))
+        leads = str(target.relative_to(root)) if inside else str(target)
+        return list(dict.fromkeys([self._normal(path), self._normal(leads)]))
 
     def _normal(self, path: str) -> str:
         return os.path.normpath(os.path.join(self._cwd, path))  # noqa: PTH118 - compared by its letters

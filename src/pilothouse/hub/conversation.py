@@ -24,6 +24,7 @@ from ..dialects.acp import to_content
 from ..dialects.acp.content import as_blocks
 from ..log.base import EventLog
 from ..model.events import ACPEvent, Event
+from ..model.session import sound
 from .approvals import Approvals
 from .errors import Busy, HubError, IllegalCommand, NotStored
 from .link import AUTH_REQUIRED, AgentLink
@@ -83,6 +84,8 @@ class Conversation:
         """
         turn_id = f"turn_{secrets.token_hex(6)}"
         if client_request_id is not None:
+            if sound(client_request_id) != client_request_id:  # stored as another one, it could become a third's
+                raise IllegalCommand(f"`client_request_id` has half a character in it: {client_request_id!a}")
             known = self._requests.get(client_request_id) or await self._known(client_request_id)
             if isinstance(known, Prompt):
                 return known
@@ -216,6 +219,8 @@ class Conversation:
         except RequestError as exc:
             return self._failed(prompt, self._wire_error(exc))
         except ConnectionClosed as exc:
+            if self._told is exc:
+                return self._failed(prompt, {"message": "the agent ended before it was told of the prompt"})
             self._told = exc
             if self.over is not None and not prompt.cancelled:
                 return self._recorder.translator.interrupted(self._recorder.now())
@@ -246,6 +251,7 @@ class Conversation:
         assert stop is not None
         if stop.done():
             return None
+        before = self._link.agent
         opening = asyncio.ensure_future(self._open_agent())
         await asyncio.wait((opening, stop), return_when=asyncio.FIRST_COMPLETED)
         if stop.done():
@@ -257,6 +263,8 @@ class Conversation:
             return None
         agent = opening.result()
         await self._recorder.commit()  # how it was opened; the agent must not work unseen
+        if agent is before and not agent.is_running:  # it had died unnoticed, and has not been told of the prompt
+            return await self._open(prompt)
         return None if stop.done() else agent
 
     def _stopped(self, prompt: Prompt) -> list[ACPEvent]:
@@ -285,8 +293,11 @@ class Conversation:
         return {"code": exc.code, "message": message, "data": {**how, "data": exc.data}}
 
     def knows(self, end: ConnectionClosed) -> bool:
-        """Whether a turn tells, or has told, of this end of the agent."""
-        return self._told is end or (self.turn is not None and self.turn.phase in ("opening", "running"))
+        """Whether a turn tells, or has told, of this end of the agent; otherwise the caller does."""
+        if self._told is end or (self.turn is not None and self.turn.phase == "running"):
+            return True
+        self._told = end
+        return False
 
     # -- ends --
 

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from ..acp.naming import camel
 from .folders import Descent
-from .refusals import AlreadyThere, BadPath, Changed, OutsideWorkspace, TooLarge, shown
+from .refusals import AlreadyThere, BadPath, Changed, TooLarge, shown
 from .workspace import DEPTH, Workspace, above, check_kind, replace_file
 
 __all__ = ["FileEntry", "Listing", "OpenFile", "WorkspaceFiles"]

@@ -60,8 +60,9 @@ class AgentLink:
     """At most one running agent for one session.
 
     `opened` is called when an agent has taken up the session, before anyone who waits for that; `ended` when an agent
-    that had is gone, unless the link ended it. `chosen` tells what was chosen in the session; it is asked before an
-    agent is started anew, so that nothing that one says can change the answer.
+    that had is gone, unless the link ended it; `dropped` when the link has ended one, or its start. `chosen` tells what
+    was chosen in the session; it is asked before an agent is started anew, so that nothing that one says can change the
+    answer.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class AgentLink:
         opened: Callable[[Setup], None],
         ended: Callable[[ConnectionClosed], None],
         chosen: Callable[[], Awaitable[Choices]] | None = None,
+        dropped: Callable[[], None] | None = None,
         hub_id: str = "",
     ) -> None:
         self._spec = spec
@@ -81,6 +83,7 @@ class AgentLink:
         self._opened = opened
         self._ended = ended
         self._chosen = chosen
+        self._dropped = dropped
         self._current: dict[str, Any] | None = None
         self._hub_id = hub_id
         self._agent: RunningAgent | None = None
@@ -118,7 +121,11 @@ class AgentLink:
         if self._opening is None:
             self._opening = asyncio.get_running_loop().create_task(self._open(known), name="opening an agent")
             self._opening.add_done_callback(self._done_opening)
-        return await asyncio.shield(self._opening)
+        opening = self._opening
+        await asyncio.wait((opening,))
+        if opening.cancelled():  # by somebody else, and whoever shared the start was not cancelled with it
+            raise ConnectionClosed("its start was broken off")
+        return opening.result()
 
     def _done_opening(self, task: asyncio.Task[RunningAgent]) -> None:
         if self._opening is task:
@@ -266,6 +273,8 @@ class AgentLink:
                 await asyncio.wait((watching,))
         if agent is not None:
             await agent.stop()
+        if self._dropped is not None:
+            self._dropped()
 
     async def close(self) -> None:
         """End the agent, or its start, for good."""

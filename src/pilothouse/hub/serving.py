@@ -1,7 +1,7 @@
 """What the hub does for an agent as its client: files, terminals, permissions, questions.
 
-Everything that the hub says it can do is served here; anything else is answered with "method not found", and only
-that: an agent is never told that something was done which was not.
+Everything that the hub says it can do is served here, after the rules were asked (see `conduct`); anything else is
+answered with "method not found", and only that: an agent is never told that something was done which was not.
 """
 
 from __future__ import annotations

@@ -74,7 +74,8 @@ class HubSession:
         self._recorder = recorder = Recorder(log, record, state, self._log_failed)
         self._standing = StandingRules(log, record.id, record.cwd)
         self._standing.policy = policy
-        workspace = Workspace(record.cwd, private=home)
+        is_home = home is not None and home.resolve() == Path(record.cwd).resolve()  # then all of it was meant
+        workspace = Workspace(record.cwd, private=None if is_home else home)
         self._conduct = Conduct(recorder, self._standing, workspace, record.cwd)
         self._approvals = Approvals(log, recorder, self._standing, self._conduct, timeout=approval_timeout)
         self._questions = Questions(recorder, self._approvals, timeout=approval_timeout)
@@ -96,6 +97,7 @@ class HubSession:
             opened=self._taken_up,
             ended=self._agent_ended,
             chosen=self._choices,
+            dropped=self._end_terminals,
             hub_id=hub_id,
         )
         self._turns = Conversation(
@@ -422,8 +424,12 @@ class HubSession:
         if not self._turns.knows(end):
             self._approvals.cancel_all("The agent is gone.")
             self._questions.cancel_all()
-            tail = end.stderr_tail or ""
-            recorder.record(recorder.translator.died(recorder.now(), exit_code=end.exit_code, stderr_tail=tail))
+            tail, code = end.stderr_tail or "", end.exit_code
+            recorder.record(recorder.translator.died(recorder.now(), exit_code=code, stderr_tail=tail, ends_turn=False))
+        self._end_terminals()
+
+    def _end_terminals(self) -> None:
+        """The agent, or what was to become one, is gone; what runs in its terminals goes with it."""
         task = asyncio.get_running_loop().create_task(self._serving.end_terminals(), name="ending terminals")
         self._aside.add(task)
         task.add_done_callback(self._aside.discard)

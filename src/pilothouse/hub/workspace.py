@@ -86,7 +86,7 @@ class Workspace:
         self.additional = tuple(Path(place).resolve() for place in additional)
         # a workspace inside of the private directory is somebody's deliberate choice, and has its files
         hidden = private.resolve() if private is not None else None
-        self._private = None if hidden is None or hidden in (self.root, *self.root.parents) else hidden
+        self._private = None if hidden is None or hidden in self.root.parents else hidden
         self._file_limit = file_limit
         self._diff_limit = diff_limit
 
@@ -108,7 +108,7 @@ class Workspace:
         What is there may change afterwards: this alone protects nothing that is opened by its name.
         Raises WorkspaceError.
         """
-        return self._locate(path)[1]
+        return self._guard(path, "find", lambda: self._locate(path)[1])
 
     # -- steps, all in a thread --
 

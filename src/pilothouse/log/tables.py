@@ -76,7 +76,7 @@ def list_sessions(db: Db, chosen: SessionFilter) -> SessionPage:
         f"SELECT number, {selected(SessionRecord)} FROM sessions WHERE {' AND '.join(tests)} "  # noqa: S608
         "ORDER BY updated DESC, number DESC LIMIT ?"
     )
-    rows = db.execute(sql, [*given, limit + 1]).fetchall()
+    rows = db.execute(sql, [*map(sound, given), limit + 1]).fetchall()
     sessions = [_record(SessionRecord, row[1:]) for row in rows[:limit]]
     more = page_key(sessions[-1], rows[limit - 1][0]) if len(rows) > limit > 0 else None
     return SessionPage(sessions, more)

@@ -136,7 +136,7 @@ async def _serve(server: Server, websocket: WebSocket, socket: Socket) -> None:
         try:
             return await authenticate(server, token, client=address(websocket.scope))
         except HttpError as exc:
-            refused.append(exc)
+            refused[:] = [exc]
             return None
 
     face = AcpFace(

@@ -65,6 +65,7 @@ def application(server: Server) -> ASGIApp:
     """The application that serves this hub."""
     routes: list[BaseRoute] = [*map(route, OPERATIONS), *websocket.ROUTES, *acp.ROUTES]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _refused})
+    app.router.redirect_slashes = False  # a redirect would name the scheme that a proxy speaks to us
     app.state.server = server
     app.state.operations = OPERATIONS
     return Guard(SubPath(app, server.root_path) if server.root_path else app, server)

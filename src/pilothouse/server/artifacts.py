@@ -57,7 +57,7 @@ async def find(call: Call) -> Artifacts:
 async def content(call: Call) -> Response:
     file, media_type = await _opened(call)
     headers = {"Content-Disposition": attachment(file.name)}
-    return download(call.request, file, media_type, headers, stall=call.server.limits.stall)
+    return download(call, file, media_type, headers)
 
 
 async def preview(call: Call) -> Response:
@@ -67,7 +67,7 @@ async def preview(call: Call) -> Response:
         file.close()
         raise HttpError(422, "no_preview", f"{file.name!r} cannot be shown; download it")
     headers = {"Content-Security-Policy": SANDBOX, "Content-Disposition": "inline", "X-Content-Type-Options": "nosniff"}
-    return download(call.request, file, media_type, headers, stall=call.server.limits.stall)
+    return download(call, file, media_type, headers)
 
 
 async def _opened(call: Call) -> tuple[OpenFile, str]:

@@ -14,12 +14,13 @@ from msgspec import Struct
 from ..acp.naming import camel
 from ..hub.commands import execute
 from ..hub.session import HubSession
-from ..model.commands import ACPCommand, SendMessageCommand, parse_command
+from ..model.commands import ACPCommand, RenameCommand, SendMessageCommand, parse_command
 from ..model.errors import ValidationError
 from . import audit
 from .callers import Caller, Scope
 from .context import Server
 from .operations import Call, Operation, need
+from .titles import checked_title
 
 __all__ = ["OPERATIONS", "CommandDone", "carry_out", "needed_scope"]
 
@@ -56,6 +57,8 @@ async def carry_out(server: Server, caller: Caller, session_id: str, fields: dic
     command_id = _checked_id(given.pop("commandId", None))
     command = parse_command(given)
     need(caller, needed_scope(command))
+    if isinstance(command, RenameCommand):
+        checked_title(command.title)
     session = await server.hub.session(session_id)
     if command_id is None:
         return await _execute(session, command, caller, None)

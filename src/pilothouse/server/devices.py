@@ -5,6 +5,8 @@ Taking rights away is done at once: open streams are cut, and what the device co
 
 from __future__ import annotations
 
+import unicodedata
+
 from msgspec import UNSET, Struct, UnsetType
 
 from ..acp.naming import camel
@@ -21,8 +23,8 @@ from .operations import Body, Call, Operation
 __all__ = ["OPERATIONS", "DeviceInfo", "DeviceList", "check_grant", "checked_name", "free_name"]
 
 LONGEST_NAME = 64
-RESERVED = frozenset({LOCAL, CLI, TOKEN, BROWSER, "nobody"})
-"""Names that decisions of the owner are signed with."""
+RESERVED = frozenset({LOCAL, CLI, TOKEN, BROWSER, "nobody", "user", "policy", "timeout", "cancelled", "recovery"})
+"""Names that decisions of the owner, and those that no person made, are signed with."""
 
 
 class DeviceInfo(Struct, kw_only=True, rename=camel):
@@ -117,19 +119,24 @@ def checked_name(name: str) -> str:
     name = " ".join(name.split())
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         raise ValidationError(f"1 to {LONGEST_NAME} printable characters are needed", "name")
-    if name.lower() in RESERVED:
-        raise ValidationError(f"{name!r} is what the owner's own decisions are signed with", "name")
+    if _folded(name) in RESERVED:
+        raise ValidationError(f"{name!r} is what the hub's or the owner's own decisions are signed with", "name")
     return name
 
 
 async def free_name(server: Server, name: str) -> str:
     """The name, with a number if another device has it: who decided must be plain. Whoever calls holds `naming`."""
-    taken = {device.name.lower() for device in await server.hub.log.devices.list() if device.revoked is None}
+    taken = {_folded(device.name) for device in await server.hub.log.devices.list() if device.revoked is None}
     number, free = 1, name
-    while free.lower() in taken:
+    while _folded(free) in taken:
         number += 1
         free = f"{name} {number}"
     return free
+
+
+def _folded(name: str) -> str:
+    """What names that look alike have in common: case, width, ligatures."""
+    return unicodedata.normalize("NFKC", name).casefold()
 
 
 OPERATIONS: tuple[Operation, ...] = (

@@ -7,6 +7,7 @@ what a browser could run as a script or a page is never sent under its own type,
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import mimetypes
 import re
 from collections.abc import Mapping
@@ -14,12 +15,14 @@ from email.utils import formatdate
 from typing import NamedTuple
 from urllib.parse import quote
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from ..hub.files import OpenFile
 from .errors import HttpError
+from .operations import Call
+from .sse import listening
 
 __all__ = ["BINARY", "TEXT", "Download", "attachment", "download", "inert_type", "known_type"]
 
@@ -36,7 +39,8 @@ _ENTITY_TAG = re.compile(r'(?:W/)?("[^"]*")|\*')
 
 def known_type(name: str) -> str:
     """What a file's name says that it is."""
-    return _TYPES.guess_type(name.replace("\0", ""), strict=False)[0] or BINARY
+    last = name.replace("\0", "").rpartition("/")[2]  # all of it could be taken for an address, which may be a bad one
+    return _TYPES.guess_type(last, strict=False)[0] or BINARY
 
 
 def inert_type(name: str, head: bytes) -> str:
@@ -68,26 +72,36 @@ class Part(NamedTuple):
 
 
 class Download(Response):
-    """Sends a part of an open file, and closes it, whatever happens.
+    """Sends a part of an open file while the consumer is there. `held` is closed at the end, whatever that is.
 
     One who takes nothing for `stall` seconds is let go: the connection is closed before the announced length is sent.
     """
 
-    def __init__(self, file: OpenFile, part: Part, status: int, headers: Mapping[str, str], stall: float) -> None:
+    def __init__(
+        self,
+        file: OpenFile,
+        part: Part,
+        status: int,
+        headers: Mapping[str, str],
+        *,
+        stall: float,
+        held: contextlib.ExitStack,
+    ) -> None:
         super().__init__(None, status, {**headers, "Content-Length": str(part.size)})
         self._file = file
         self._part = part
         self._stall = stall
+        self._held = held
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
+        with self._held:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             if scope["method"] == "HEAD" or not self._part.size:
                 await send({"type": "http.response.body"})
-            else:
-                await self._pieces(send)
-        finally:
-            self._file.close()
+                return
+            with contextlib.suppress(ClientDisconnect):
+                async with listening(receive):
+                    await self._pieces(send)
 
     async def _pieces(self, send: Send) -> None:
         start, left = self._part
@@ -103,10 +117,19 @@ class Download(Response):
                 return
 
 
-def download(
-    request: Request, file: OpenFile, media_type: str, headers: Mapping[str, str], *, stall: float
+def download(call: Call, file: OpenFile, media_type: str, headers: Mapping[str, str]) -> Response:
+    """The file as the request wants it: all, a range, or only that it has not changed. Closes it in any case.
+
+    It counts as a stream, so that it can be cut.
+    """
+    with contextlib.ExitStack() as stack:
+        stack.callback(file.close)
+        return _answer(call, file, media_type, headers, stack)
+
+
+def _answer(
+    call: Call, file: OpenFile, media_type: str, headers: Mapping[str, str], stack: contextlib.ExitStack
 ) -> Response:
-    """The file as the request wants it: all, a range, or only that it has not changed. Closes it in any case."""
     about = {
         **headers,
         "Content-Type": media_type,
@@ -115,19 +138,15 @@ def download(
         "Accept-Ranges": "bytes",
         "Cache-Control": "private, no-cache",
     }
-    if _names(request.headers.get("if-none-match", ""), file.etag):
-        file.close()
+    if _names(call.request.headers.get("if-none-match", ""), file.etag):
         return Response(status_code=304, headers=about)
-    try:
-        part = _part(request, file)
-    except HttpError:
-        file.close()
-        raise
+    part, status = _part(call.request, file), 206
     if part is None:
-        return Download(file, Part(0, file.size), 200, about, stall)
-    end = part.start + part.size - 1
-    about["Content-Range"] = f"bytes {part.start}-{end}/{file.size}"
-    return Download(file, part, 206, about, stall)
+        part, status = Part(0, file.size), 200
+    else:
+        about["Content-Range"] = f"bytes {part.start}-{part.start + part.size - 1}/{file.size}"
+    stack.enter_context(call.server.connections.hold(call.caller))
+    return Download(file, part, status, about, stall=call.server.limits.stall, held=stack.pop_all())
 
 
 def _names(header: str, etag: str) -> bool:

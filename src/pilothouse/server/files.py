@@ -65,7 +65,7 @@ async def read(call: Call) -> Response:
     _, files = await files_of(call)
     file, media_type = await opened(files, call.path["path"])
     headers = {"Content-Disposition": attachment(file.name)}
-    return download(call.request, file, media_type, headers, stall=call.server.limits.stall)
+    return download(call, file, media_type, headers)
 
 
 async def put(call: Call) -> Response:

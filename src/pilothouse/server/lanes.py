@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -92,10 +92,15 @@ class Outlet:
         self._socket = socket
         self._turn = asyncio.Lock()
 
-    async def write(self, frames: bytes) -> None:
-        """Raises Disconnected, Stalled."""
+    async def write(self, frames: bytes, written: Callable[[], None] | None = None) -> None:
+        """`written` is called when they have been handed over, whether or not they are taken then.
+
+        Raises Disconnected, Stalled.
+        """
         async with self._turn:
             self._socket.write(frames)
+            if written is not None:
+                written()
             await self._socket.drain()
 
     async def say(self, kind: str, **fields: Any) -> None:

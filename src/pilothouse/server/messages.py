@@ -33,6 +33,7 @@ __all__ = [
 
 Cursor: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=4096)]
+Names: TypeAlias = Annotated[list[Name], Meta(max_length=1000)]
 
 
 class Message(Struct, kw_only=True, rename=camel, tag_field="type", forbid_unknown_fields=True):
@@ -53,7 +54,7 @@ class Subscribe(Message, tag="subscribe"):
     `after` is one number for all that are named, or a number for each; who is not in it starts at 0.
     """
 
-    session_ids: list[Name] | None = None
+    session_ids: Names | None = None
     after: Cursor | dict[str, Cursor] = 0
     batch: bool = True
     source: bool = False
@@ -62,7 +63,7 @@ class Subscribe(Message, tag="subscribe"):
 class Unsubscribe(Message, tag="unsubscribe"):
     """Follow these sessions no longer; without `session_ids` none at all."""
 
-    session_ids: list[Name] | None = None
+    session_ids: Names | None = None
 
 
 class CommandMessage(Message, tag="command"):

@@ -159,7 +159,7 @@ def _query(operation: Operation, request: Request) -> Any:
     for name in given:
         if len(given.getlist(name)) > 1:
             raise ValidationError("given twice", name)
-    return checked(dict(given), operation.query, strict=False)
+    return checked(dict(given), operation.query, strict=False, whole="query")
 
 
 async def _body(operation: Operation, request: Request, limit: int) -> Any:
@@ -204,10 +204,10 @@ async def read_body(request: Request, limit: int, *, timeout: float = BODY_TIMEO
     return b"".join(parts)
 
 
-def checked(value: Any, kind: type[S], *, strict: bool = True) -> S:
-    """A value as a struct. Raises ValidationError that names the field."""
+def checked(value: Any, kind: type[S], *, strict: bool = True, whole: str = "body") -> S:
+    """A value as a struct. Raises ValidationError that names the field, or `whole` for one that is not there."""
     try:
         return msgspec.convert(value, kind, strict=strict)
     except msgspec.ValidationError as exc:
         reason, _, path = str(exc).partition(" - at `$")
-        raise ValidationError(reason[:1].lower() + reason[1:], path.rstrip("`").lstrip(".") or "body") from None
+        raise ValidationError(reason[:1].lower() + reason[1:], path.rstrip("`").lstrip(".") or whole) from None

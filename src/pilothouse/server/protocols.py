@@ -1,8 +1,8 @@
 """uvicorn's protocols with the limits it lacks: how long and how large a request's head may be, how many connect.
 
 A connection that has not asked for anything costs little, but not nothing: its head must arrive in time, one address
-may have so many, and when there are too many in all the one that has kept us waiting longest is dropped. What follows
-a body (trailers) is dropped: it must not count as a header.
+may have so many, and when there are too many in all the one that has kept us waiting longest is dropped. Nor does one
+last that takes nothing of its answer. What follows a body (trailers) is dropped: it must not count as a header.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ class HttpProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self.access_log = False  # whatever logging is set up: a line of it would hold the ticket of a login link
         self._deadline: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
         self._in_head = True  # no body is due
         self._is_partial = False  # a head has begun and is not whole
         self._head_bytes = 0
@@ -91,6 +92,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
+        self._unwatch()
         self.leave()
         super().connection_lost(exc)
 
@@ -129,6 +131,44 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
+
+    # -- who takes nothing --
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._unwatch()
+        self._watch_end()
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self._watch_end()
+
+    def _watch_end(self) -> None:
+        """Closing a transport waits until all is sent, and to somebody who does not read nothing ever is."""
+        if self.transport.is_closing():
+            self._watch()
+
+    def _watch(self) -> None:
+        """Only while nobody writes: what waits to be sent becomes less then, or is not taken."""
+        waiting = self.transport.get_write_buffer_size()
+        if waiting and self._unread is None:
+            self._unread = self.loop.call_later(self.crowd.limits.stall, self._look, waiting)
+
+    def _unwatch(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+
+    def _look(self, before: int) -> None:
+        self._unread = None
+        if self.transport.get_write_buffer_size() >= before:
+            self.transport.abort()
+        else:
+            self._watch()
 
     # -- size --
 
@@ -179,6 +219,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        self._watch_end()
         if self.transport.is_closing() or self.pipeline:
             return
         if not self._in_head:
@@ -188,6 +229,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def handle_websocket_upgrade(self) -> None:
         self._disarm()
+        self._unwatch()
         self.crowd.asked(self)
         super().handle_websocket_upgrade()
         upgraded = self.transport.get_protocol()
@@ -208,15 +250,44 @@ class HttpProtocol(HttpToolsProtocol):
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self.transport.close()
+        self._watch_end()
 
 
 _TOO_LARGE = (431, "the request line and headers are too large")
 
 
 class WebSocketProtocol(WebSocketsSansIOProtocol):
-    """One WebSocket; it leaves the crowd when it ends."""
+    """One WebSocket; it leaves the crowd when it ends.
+
+    What it sends without end, but in frames that are no message, must not add up: pings, and pieces of nothing.
+    """
 
     on_lost: Any = None
+
+    def handle_ping(self) -> None:
+        """The protocol lets us answer only the latest of several; one who reads no answers gets no more of them."""
+        if self.writable.is_set():
+            super().handle_ping()
+        else:
+            self.conn.data_to_send()
+
+    def handle_text(self, event: Any) -> None:
+        super().handle_text(event)
+        self._gather()
+
+    def handle_bytes(self, event: Any) -> None:
+        super().handle_bytes(event)
+        self._gather()
+
+    def _gather(self) -> None:
+        if self.frames:  # more is to come
+            self.frames = [bytearray(self.frames[0])]  # type: ignore[list-item]  # it grows in place
+
+    def handle_cont(self, event: Any) -> None:
+        self.frames[0] += event.data
+        if event.fin:
+            self.frames = [bytes(self.frames[0])]
+            self.send_receive_event_to_app()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self.on_lost is not None:

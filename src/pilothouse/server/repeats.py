@@ -1,15 +1,19 @@
 """Requests that are sent twice, because an answer was lost, and must act once: known by an id that the caller chose.
 
 Kept in memory, the last so many; what must be known after a restart too (a prompt, a decision) is known by the log. A
-request that failed did nothing, so it is forgotten and may be tried again.
+request that failed did nothing, so it is forgotten and may be tried again. Of a request only its hash is kept: it may
+hold a picture.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, TypeVar
+
+import msgspec
 
 from .errors import HttpError
 
@@ -25,7 +29,7 @@ class Repeats:
 
     def __init__(self, kept: int = KEPT) -> None:
         self._kept = kept
-        self._asked: OrderedDict[Hashable, tuple[Any, asyncio.Task[Any]]] = OrderedDict()
+        self._asked: OrderedDict[Hashable, tuple[bytes, asyncio.Task[Any]]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._asked)
@@ -35,12 +39,12 @@ class Repeats:
 
         It goes on when who asked is gone. Raises what `act` raises, HttpError 409 for another request.
         """
-        known = self._asked.get(key)
+        known, asked = self._asked.get(key), _fingerprint(request)
         if known is None:
-            known = self._asked[key] = (request, asyncio.ensure_future(_run(act)))
+            known = self._asked[key] = (asked, asyncio.ensure_future(_run(act)))
             known[1].add_done_callback(lambda task: self._done(key, task))
             self._forget_oldest()
-        elif known[0] != request:
+        elif known[0] != asked:
             raise HttpError(409, "id_reused", "this id was given to another request before; choose a new one")
         answer: T = await asyncio.shield(known[1])
         return answer
@@ -55,6 +59,10 @@ class Repeats:
             if not self._asked[oldest][1].done():
                 return
             del self._asked[oldest]
+
+
+def _fingerprint(request: Any) -> bytes:
+    return hashlib.sha256(msgspec.json.encode(request, order="deterministic")).digest()
 
 
 async def _run(act: Callable[[], Awaitable[T]]) -> T:

@@ -5,7 +5,6 @@ What a consumer is shown of a session is its fold, with the `seq` to follow it f
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -24,11 +23,12 @@ from ..model.session import Approval, Question, Session
 from . import audit
 from .operations import Body, Call, Operation, Query, json_response, need
 from .queue import Queued
+from .titles import LONGEST_TITLE, checked_title
 
 __all__ = ["OPERATIONS", "SessionDetail", "SessionPage", "SessionRow"]
 
 Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=4096)]
-Title: TypeAlias = Annotated[str, Meta(min_length=1, max_length=500)]
+Title: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_TITLE)]
 PolicyObject: TypeAlias = Annotated[
     dict[str, Any], Meta(description="A permission policy: `autoApprove` and `deny`; changing it needs scope `admin`.")
 ]
@@ -167,7 +167,7 @@ async def _start(call: Call) -> Response:
     session = await call.server.hub.start_session(
         body.agent,
         body.cwd,
-        title=_one_line(body.title),
+        title=checked_title(body.title),
         policy=call.server.default_policy if body.policy is None else body.policy,
         start=body.start,
     )
@@ -187,7 +187,7 @@ async def change(call: Call) -> dict[str, Any]:
     body: SessionChange = call.body
     if body.policy is not UNSET:
         need(call.caller, "admin")
-    title = _one_line(body.title) if body.title is not UNSET else UNSET
+    title = checked_title(body.title) if body.title is not UNSET else UNSET
     policy = parse_policy(body.policy) if body.policy not in (UNSET, None) else None
     hub = call.server.hub
     session = await hub.session(call.path["id"])
@@ -227,16 +227,6 @@ def _check_cursor(text: str) -> None:
         number = -1
     if not 0 <= number < 1 << 63:
         raise ValidationError("expected the `next` of a page", "before")
-
-
-def _one_line(title: str | None) -> str | None:
-    """Raises ValidationError for what would be more than one line, or is not to be seen at all."""
-    if title is not None and (not title.strip() or any(unicodedata.category(one) in _UNSEEN for one in title)):
-        raise ValidationError("expected one line of text without control characters", "title")
-    return title
-
-
-_UNSEEN = {"Cc", "Cs", "Zl", "Zp"}
 
 
 def _row(record: SessionRecord, live: HubSession | None, pending: int) -> SessionRow:

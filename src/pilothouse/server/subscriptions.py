@@ -28,6 +28,8 @@ class Subscription:
     def __init__(self, session_id: str, follower: Follower, end: int, form: Form) -> None:
         self.session_id = session_id
         self.follower = follower
+        self.cursor = follower.cursor
+        """Up to where it was written; the follower may hold a batch that waits for its turn."""
         self._end = end
         self._form = form
 
@@ -39,9 +41,12 @@ class Subscription:
         while True:
             was_behind = follower.cursor < self._end
             batch = await follower.next(count=BATCH_COUNT, size=size())
-            await outlet.write(frames.of(form, session_id, batch))
+            await outlet.write(frames.of(form, session_id, batch), self._written)
             if was_behind and follower.cursor >= self._end:
                 await self._tell(outlet)
+
+    def _written(self) -> None:
+        self.cursor = self.follower.cursor
 
     async def _tell(self, outlet: Outlet) -> None:
         cursor = self.follower.cursor
@@ -104,7 +109,7 @@ class Subscriptions:
 
     def cursors(self) -> int | dict[str, int]:
         """Where each stands, as `after` of a later subscription takes it."""
-        found = {session_id: subscription.follower.cursor for session_id, (subscription, _) in self._open.items()}
+        found = {session_id: subscription.cursor for session_id, (subscription, _) in self._open.items()}
         return found.get(ALL, found)
 
     def _size(self) -> int:

@@ -63,6 +63,8 @@ class Tickets:
     ) -> tuple[Ticket, str]:
         """A ticket and its secret, which is not kept."""
         self._tidy()
+        while len(self._tickets) >= AT_ONCE:
+            del self._tickets[next(iter(self._tickets))]
         secret = new_secret()
         ticket = Ticket(
             id=f"tkt_{secrets.token_hex(8)}",
@@ -123,5 +125,3 @@ class Tickets:
                 ticket.state = "expired"
             if ticket.expires + LIFETIME <= now:  # until then one may ask what became of it
                 del self._tickets[ticket.id]
-        while len(self._tickets) >= AT_ONCE:
-            del self._tickets[next(iter(self._tickets))]

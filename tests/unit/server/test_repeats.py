@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 
 import pytest
+from msgspec import Struct
 
 from pilothouse.server.errors import HttpError
 from pilothouse.server.repeats import Repeats
@@ -74,3 +77,18 @@ async def test_the_oldest_answers_are_forgotten_but_none_that_is_still_being_mad
     await asyncio.sleep(0)
     slow.go.set()
     assert (await first, await second, slow.calls) == (1, 1, 1)
+
+
+class Request(Struct, weakref=True):
+    picture: str
+
+
+async def test_what_was_asked_is_not_kept_in_memory() -> None:
+    repeats, act = Repeats(), Counter()
+    request = Request("x" * 1_000_000)
+    kept = weakref.ref(request)
+    await repeats.once("key", request, act)
+    del request
+    gc.collect()
+    assert kept() is None
+    assert await repeats.once("key", Request("x" * 1_000_000), act) == 1

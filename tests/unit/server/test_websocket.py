@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from websockets.frames import Frame as WireFrame
@@ -12,9 +13,10 @@ from websockets.frames import Opcode
 from pilothouse.log.entries import Entry
 from pilothouse.model.errors import ValidationError
 from pilothouse.server.errors import HttpError
-from pilothouse.server.lanes import KEPT, KEPT_BYTES, Form, Frames, events_message
+from pilothouse.server.lanes import KEPT, KEPT_BYTES, Form, Frames, Outlet, events_message
 from pilothouse.server.messages import MESSAGES, CommandMessage, Subscribe, parse_message, request_id_of
 from pilothouse.server.sockets import frame
+from pilothouse.server.subscriptions import Subscription
 
 
 def entry(seq: int, source: bytes | None = None, *, size: int = 0) -> Entry:
@@ -70,6 +72,43 @@ def test_without_batches_each_event_is_a_frame_of_its_own() -> None:
     assert made == frame(bodies[0]) + frame(bodies[1])
 
 
+class Unread:
+    """A socket of somebody who takes nothing."""
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+
+    def write(self, frames: bytes) -> None:
+        self.written.append(frames)
+
+    async def drain(self) -> None:
+        await asyncio.Event().wait()
+
+
+class Endless:
+    """A follower with always one event more."""
+
+    cursor = 0
+
+    async def next(self, *, count: int, size: int) -> list[Entry]:
+        self.cursor += 1
+        return [entry(self.cursor)]
+
+
+async def test_a_cursor_stands_before_what_was_never_written() -> None:
+    socket: Any = Unread()
+    outlet, frames, followers = Outlet(socket), Frames(), (Endless(), Endless())
+    both: list[Any] = [Subscription(name, cast(Any, one), 9, Form()) for name, one in zip("ab", followers, strict=True)]
+    tasks = [asyncio.ensure_future(one.run(outlet, frames, lambda: 1 << 20)) for one in both]
+    while not all(one.cursor for one in followers):
+        await asyncio.sleep(0)
+    assert len(socket.written) == 1
+    assert [one.cursor for one in both] == [1, 0]
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+
+
 def test_every_message_is_read_by_its_type() -> None:
     assert isinstance(parse_message('{"type":"subscribe"}'), Subscribe)
     message = parse_message('{"type":"command","sessionId":"s","commandId":"c","command":{"command":"cancel"}}')
@@ -106,6 +145,7 @@ def test_what_is_no_message_is_refused_with_the_reason(text: Any, code: str, nam
         ('{"type":"subscribe","sessionId":"a"}', "sessionId"),
         ('{"type":"subscribe","after":-1}', "after"),
         ('{"type":"subscribe","after":"7"}', "after"),
+        (json.dumps({"type": "subscribe", "sessionIds": ["a"] * 1001}), "sessionIds"),
         ('{"type":"history","sessionId":"a","limit":5000}', "limit"),
         ('{"type":"command","sessionId":"a","command":{}}', "commandId"),
         ('{"type":"authenticate"}', "token"),

@@ -14,6 +14,9 @@ from .reading import mapping, text
 
 __all__ = ["Control"]
 
+REMEMBERED = 100
+"""Answers that may still be repeated to us."""
+
 
 class Control:
     """Requests that we sent and that wait for their answer; answers to those of the CLI."""
@@ -22,6 +25,7 @@ class Control:
         self._outbox = outbox
         self._count = 0
         self._sent: dict[str, dict[str, Any]] = {}
+        self._told: dict[str, None] = {}
 
     # -- ours --
 
@@ -40,7 +44,10 @@ class Control:
         request_id = text(response.get("request_id"))
         request = self._sent.pop(request_id, None)
         if request is None:
-            self._outbox.note("answer_to_nothing", response)
+            # a CLI that repeats what it is sent repeats our answers too
+            if request_id not in self._told:
+                self._outbox.note("answer_to_nothing", response)
+            self._told.pop(request_id, None)
             return None
         answer = mapping(response.get("response"))
         if response.get("subtype") == "success":
@@ -59,12 +66,16 @@ class Control:
     # -- the CLI's --
 
     def agree(self, request_id: str, response: dict[str, Any]) -> None:
-        answer = {"subtype": "success", "request_id": request_id, "response": response}
-        self._outbox.send({"type": "control_response", "response": answer})
+        self._answer({"subtype": "success", "request_id": request_id, "response": response})
 
     def refuse(self, request_id: str, error: str) -> None:
-        answer = {"subtype": "error", "request_id": request_id, "error": error}
+        self._answer({"subtype": "error", "request_id": request_id, "error": error})
+
+    def _answer(self, answer: dict[str, Any]) -> None:
         self._outbox.send({"type": "control_response", "response": answer})
+        self._told[answer["request_id"]] = None
+        if len(self._told) > REMEMBERED:
+            del self._told[next(iter(self._told))]
 
     def hook(self, request_id: str, request: dict[str, Any]) -> None:
         """A hook that this host did not register: an empty answer decides nothing and lets the CLI go on."""

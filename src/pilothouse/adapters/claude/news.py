@@ -22,6 +22,7 @@ __all__ = ["News"]
 
 Fields = dict[str, Any]
 _BESIDE = ("type", "subtype", "session_id", "uuid")
+_HOOK = ("hook_id", "hook_name", "hook_event", "outcome", "exit_code", "stdout", "stderr")
 _LEVELS = {"error": "error", "warning": "warning", "warn": "warning"}
 
 
@@ -66,14 +67,7 @@ class News:
 
     def hooked(self, line: HookResponse) -> None:
         """A hook ran. Only one that failed is worth a word: the others speak to the model."""
-        told = {
-            "hookName": line.hook_name,
-            "hookEvent": line.hook_event,
-            "outcome": line.outcome,
-            "exitCode": line.exit_code,
-            "stdout": line.stdout,
-            "stderr": line.stderr,
-        }
+        told = {name: getattr(line, name) for name in _HOOK}
         known = {key: value for key, value in told.items() if value is not None}
         if line.exit_code or line.outcome == "error":
             said = (line.stderr or line.output or line.stdout or "").strip()

@@ -36,7 +36,7 @@ class Setup:
         self._models: list[dict[str, Any]] = []
         self._known: dict[str, dict[str, Any]] = {}
         self._commands: list[dict[str, Any]] = []
-        self._shown_mode = self._shown_model = ""
+        self._shown_mode = self._shown_model = self._chosen = ""
         self.mode = ""
         self.model = ""
 
@@ -71,6 +71,11 @@ class Setup:
         if self._shown_mode and self.mode and self.mode != self._shown_mode:
             self._shown_mode = self.mode
             self._outbox.update("current_mode_update", currentModeId=self.mode)
+
+    def chose(self, name: str, model: str) -> None:
+        """The client chose a model by a name that was offered; the CLI says which one that is."""
+        self._chosen = name
+        self.switched(model or name)
 
     def switched(self, model: str) -> None:
         """The CLI uses a model, perhaps another one than the client was told."""
@@ -109,8 +114,10 @@ class Setup:
         names = [text(model["value"]) for model in self._models]
         if not self.model:
             return names[0] if names else ""
-        known = (text(model["value"]) for model in self._models if text(model.get("resolvedModel")) == self.model)
-        return self.model if self.model in names else next(known, self.model)
+        known = [text(model["value"]) for model in self._models if text(model.get("resolvedModel")) == self.model]
+        if self._chosen in known:
+            return self._chosen
+        return self.model if self.model in names else next(iter(known), self.model)
 
 
 def _command(told: dict[str, Any]) -> dict[str, Any]:

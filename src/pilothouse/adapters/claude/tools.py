@@ -159,8 +159,11 @@ class Calls:
 
         The CLI tells the end of nearly every call; what it leaves open would stay so for ever.
         """
+        if everything:
+            self.background.clear()
+            self.agents.clear()
         for call in list(self._open.values()):
-            if everything or not self._in_background(call):
+            if not self._in_background(call):
                 self._fail(call, reason)
         self._growing.clear()
 

@@ -99,7 +99,7 @@ class Translator:
     def prompt(self, prompt: Any, *, uuid: str | None = None) -> list[Action]:
         """Send a prompt: text, or content blocks. An `Ended` follows, when the turn that takes it in is over.
 
-        With a `uuid` the CLI's repetition of the prompt, if it was asked to repeat them, tells when it is taken in.
+        With a `uuid` the CLI tells when it takes the prompt in; without one that has to be guessed when turns overlap.
         """
         self._turns.sent(uuid)
         message = wire.Message(role="user", content=prompt_content(prompt))
@@ -129,14 +129,14 @@ class Translator:
     def abandon(self) -> list[Action]:
         """The CLI does not end a turn that was interrupted: end the prompt without it. Its result may still come."""
         ended = self._turns.given_up()
-        self._asking.withdraw_all()
-        self._close("The turn was cancelled before this tool call ended.", everything=True)
         if ended:
+            self._asking.withdraw_all()
+            self._close(_UNFINISHED["cancelled"])
             self._outbox.add(Ended({"stopReason": "cancelled"}, prompts=ended))
         return self._outbox.take()
 
     def died(self, exit_code: int | None = None, stderr_tail: str = "") -> list[Action]:
-        """The CLI is gone."""
+        """The CLI is gone. What is told next is of another process."""
         how = "ended unexpectedly" if exit_code is None else f"ended with exit code {exit_code}"
         message = f"Claude Code {how}."
         ended = self._turns.given_up()
@@ -183,6 +183,9 @@ class Translator:
         self._news.hooked(line)
 
     def _system(self, line: wire.System) -> None:
+        if line.subtype == "local_command_output":
+            self._speech.tell(text(line.fields.get("content")))
+            return
         known = self._tasks.take(line.subtype, line.fields) or self._news.take(line.subtype, line.fields)
         if not known:
             self._keep(f"system/{line.subtype}", line.fields, "its subtype is not known")
@@ -193,9 +196,18 @@ class Translator:
             self._result(wire.Result(subtype="unreadable", is_error=True, errors=[line.reason]))
         elif kind == "control_request" and text(line.raw.get("request_id")):
             self._control.refuse(line.raw["request_id"], f"The request could not be read: {line.reason}")
+        elif kind == "command_lifecycle":
+            self._moved(line.raw)
+            return
         elif kind and self._news.take(kind, line.raw):
             return
         self._keep(kind or "no type", line.raw, line.reason)
+
+    def _moved(self, raw: dict[str, Any]) -> None:
+        """The CLI says what it does with a prompt that has an id."""
+        ended = self._turns.told(text(raw.get("command_uuid")), text(raw.get("state")))
+        if ended:
+            self._outbox.add(Ended({"stopReason": "cancelled"}, prompts=ended))
 
     def _keep(self, kind: str, raw: dict[str, Any], reason: str) -> None:
         self._count(kind)
@@ -272,10 +284,12 @@ class Translator:
     def _said(self, line: wire.User, words: str) -> None:
         """Words in the user's name: repeated by the CLI, put in by it, or typed somewhere else."""
         output = _COMMAND_OUTPUT.match(words)
-        if output is not None:
+        if output is not None and self._turns.waiting:
             self._speech.tell(output[2].strip())
+        elif output is not None:  # what a request of ours made the CLI say; its answer tells the client
+            self._outbox.note("command_output", {"text": output[2].strip()})
         elif line.isReplay:
-            self._turns.taken(line.uuid)
+            self._turns.repeated(line.uuid)
         elif self._news.summary_due and line.isSynthetic:
             self._news.summarised(words)
         elif line.isSynthetic or words.startswith(_INTERRUPTED):
@@ -355,7 +369,7 @@ class Translator:
         elif subtype == "set_permission_mode":
             self._setup.entered(text(answer.get("mode")) or text(request.get("mode")))
         elif subtype == "set_model":
-            self._setup.switched(text(answer.get("model")) or text(request.get("model")))
+            self._setup.chose(text(request.get("model")), text(answer.get("model")))
 
 
 _UNFINISHED = {"cancelled": "The turn was cancelled before this tool call ended."}

@@ -7,6 +7,8 @@ prompt's own is that it began, or took the prompt in, after the prompt was sent.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from .reading import text
 from .wire import Result
 
@@ -14,17 +16,18 @@ __all__ = ["Turns"]
 
 
 class Prompt:
-    """A prompt that waits for its end."""
+    """A prompt that waits for its end. `state` is what the CLI has told of it, `begun` that a turn began since."""
 
-    __slots__ = ("begun", "taken", "uuid")
+    __slots__ = ("begun", "state", "uuid")
 
     def __init__(self, uuid: str | None) -> None:
         self.uuid = uuid
-        self.begun = self.taken = False
+        self.state: Literal["sent", "queued", "taken"] = "sent"
+        self.begun = False
 
 
 class Turns:
-    """The prompts of a session."""
+    """The prompts of a session, oldest first."""
 
     def __init__(self) -> None:
         self._open: list[Prompt] = []
@@ -47,12 +50,25 @@ class Turns:
         for prompt in self._open:
             prompt.begun = True
 
-    def taken(self, uuid: str | None) -> None:
+    def repeated(self, uuid: str | None) -> None:
         """The CLI repeats a prompt that it takes in: the one with this id, else the oldest that it has not taken."""
-        waiting = [prompt for prompt in self._open if not prompt.taken]
+        waiting = [prompt for prompt in self._open if prompt.state != "taken"]
         known = [prompt for prompt in waiting if prompt.uuid is not None and prompt.uuid == uuid]
         for prompt in (known or waiting)[:1]:
-            prompt.taken = True
+            prompt.state = "taken"
+
+    def told(self, uuid: str, state: str) -> int:
+        """The CLI tells what became of a prompt; how many that ends. One dropped from the queue has no result."""
+        prompt = next((prompt for prompt in self._open if prompt.uuid == uuid), None)
+        if prompt is None:
+            return 0
+        if state == "queued":
+            prompt.state = "queued"
+        elif state == "started":
+            prompt.state = "taken"
+        elif state == "cancelled" and prompt.state != "taken" and self._open[0] is prompt:
+            return self._end([prompt])
+        return 0
 
     def given_up(self) -> int:
         """Nobody waits any more for the turn that runs; how many prompts that ends."""
@@ -62,10 +78,11 @@ class Turns:
 
     def result(self, result: Result) -> int:
         """A turn ended: how many of the open prompts that answers, none for a turn that is not theirs."""
-        own = text((result.origin or {}).get("kind")) == "task-notification"
-        if own:
-            return self._end([prompt for prompt in self._open if prompt.taken])
-        if not self._open or (self._given_up and not any(prompt.begun or prompt.taken for prompt in self._open)):
+        taken = [prompt for prompt in self._open if prompt.state == "taken"]
+        if taken or text((result.origin or {}).get("kind")) == "task-notification":
+            self._given_up = 0 if taken else self._given_up
+            return self._end(taken)
+        if not self._open or self._is_older():
             self._given_up = max(0, self._given_up - 1)
             self.late += 1
             return 0
@@ -73,6 +90,11 @@ class Turns:
         queued = result.queued_turn_count or 0
         # what is queued begins a turn of its own, the youngest last
         return self._end(self._open[: max(1, len(self._open) - queued)])
+
+    def _is_older(self) -> bool:
+        """Whether a result is of a turn that was given up: none of the prompts has been heard of since."""
+        queued = any(prompt.state == "queued" for prompt in self._open)
+        return queued or (self._given_up > 0 and not any(prompt.begun for prompt in self._open))
 
     def _end(self, prompts: list[Prompt]) -> int:
         self._open = [prompt for prompt in self._open if prompt not in prompts]

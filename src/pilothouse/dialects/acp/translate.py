@@ -215,15 +215,17 @@ class Translator:
             self._emit_error(name, message, data, agent_code)
         return self._end("error", source_of(error))
 
-    def died(self, now: str, *, exit_code: int | None = None, stderr_tail: str = "") -> list[ACPEvent]:
-        """The agent's process is gone."""
+    def died(
+        self, now: str, *, exit_code: int | None = None, stderr_tail: str = "", ends_turn: bool = True
+    ) -> list[ACPEvent]:
+        """The agent's process is gone, and the turn ends with it, unless that is to be another agent's."""
         self._stream.now = now
         how = "was killed or vanished" if exit_code is None else f"ended with exit code {exit_code}"
         self._close("agent_died", f"The agent {how} before the tool call ended.", "error")
         details = {"exitCode": exit_code, "stderrTail": sound(stderr_tail)}
         with self._stream.unsourced():
             self._emit_error("agent_died", f"The agent {how}.", details, None)
-        return self._end("error", None) if self.turn is not None else self._stream.take()
+        return self._end("error", None) if ends_turn and self.turn is not None else self._stream.take()
 
     def interrupted(self, now: str) -> list[ACPEvent]:
         """The hub was restarted while things were open."""

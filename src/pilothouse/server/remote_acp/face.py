@@ -18,6 +18,7 @@ from typing import Any
 from ... import __version__
 from ...acp import schema
 from ...acp.agent.connection import AgentSideConnection
+from ...acp.connection import Diagnostic
 from ...acp.errors import ConnectionClosed, RequestError
 from ...acp.methods import PROTOCOL_VERSION
 from ...acp.transport import Link
@@ -26,6 +27,7 @@ from ...hub.session import HubSession
 from ...hub.turns import Prompt
 from ...log.records import SessionRecord
 from ..callers import Caller, Scope
+from ..titles import checked_title
 from .answers import forbidden, prompt_answer, refusing, setup, wire
 from .asking import Asking
 from .attachments import Attachments
@@ -39,6 +41,8 @@ logger = logging.getLogger(__name__)
 TOKEN_METHOD = "pilothouse-token"  # noqa: S105
 """The id of the way to authenticate: the token, or a device's credential, as `token` in `_meta`."""
 PAGE = 50
+REPORTS = 10
+"""Oddities of one client that are written down."""
 
 Authenticate = Callable[[str], Awaitable[Caller | None]]
 
@@ -75,7 +79,8 @@ class AcpFace:
         self.authenticated: asyncio.Future[Caller] = asyncio.get_running_loop().create_future()
         if caller is not None:
             self.authenticated.set_result(caller)
-        self._side = AgentSideConnection(self, link)  # type: ignore[arg-type]  # not all that an agent may do is done
+        self._reports = REPORTS
+        self._side = AgentSideConnection(self, link, on_diagnostic=self._odd)  # type: ignore[arg-type]  # not all is done
 
     # -- life --
 
@@ -91,6 +96,12 @@ class AcpFace:
         if self._aside:
             await asyncio.wait(set(self._aside))
         self.authenticated.cancel()
+
+    def _odd(self, diagnostic: Diagnostic) -> None:
+        """What a client sends that is no ACP must not fill our log, nor get into it: it may hold a token."""
+        if self._reports:
+            self._reports -= 1
+            logger.info("an ACP client: %s: %s", diagnostic.kind, diagnostic.message)
 
     def _spawn(self, work: Awaitable[Any]) -> None:
         task = asyncio.ensure_future(work)
@@ -260,8 +271,12 @@ class AcpFace:
     async def set_session_title(self, session_id: str, title: str | None = None, **kwargs: Any) -> dict[str, Any]:
         self._allowed("prompt")
         session = await refusing(self._hub.session(session_id))
-        session.rename(title)
-        await refusing(session.committed())
+
+        async def rename() -> None:
+            session.rename(checked_title(title))
+            await session.committed()
+
+        await refusing(rename())
         return {}
 
     # -- turns --

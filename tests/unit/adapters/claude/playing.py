@@ -52,11 +52,12 @@ class Play:
         if message.get("type") != "control_response":
             return message
         response = message["response"]
-        return {**message, "response": {**response, "request_id": self._ids[response["request_id"]]}}
+        known = self._ids.get(response["request_id"], response["request_id"])
+        return {**message, "response": {**response, "request_id": known}}
 
     def _client(self, message: Json) -> None:
         if message["type"] == "user":
-            self.take(self.translator.prompt(message["message"]["content"]))
+            self.take(self.translator.prompt(message["message"]["content"], uuid=message.get("uuid")))
         elif message["type"] == "control_request":
             request = dict(message["request"])
             subtype = request.pop("subtype")

@@ -128,6 +128,13 @@ def test_an_answer_to_nothing_is_kept() -> None:
     assert [type(action).__name__ for action in Translator("s").read(json.dumps(line))] == ["Note"]
 
 
+def test_our_own_answers_repeated_to_us_are_not_news() -> None:
+    played = play({"type": "control_request", "request_id": "r1", "request": {"subtype": "hook_callback"}})
+    echo = json.dumps(played.sent[-1])
+    assert played.translator.read(echo) == []
+    assert [type(action).__name__ for action in played.translator.read(echo)] == ["Note"]
+
+
 def test_what_a_session_offers_is_known_after_initialize() -> None:
     translator = Translator("s")
     actions = answered(translator, translator.control("initialize", hooks=None), INITIALIZED)

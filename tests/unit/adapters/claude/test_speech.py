@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.adapters.claude.lines import assistant, block_start, delta, init, message_start, result, text
+from tests.unit.adapters.claude.lines import (
+    assistant,
+    block_start,
+    delta,
+    init,
+    message_start,
+    result,
+    system,
+    text,
+    user,
+)
 from tests.unit.adapters.claude.playing import play
 
 THOUGHT = {"type": "thinking", "thinking": "Let me see.", "signature": "x"}
@@ -114,6 +124,13 @@ def test_two_agents_that_speak_at_once_are_not_mixed_up() -> None:
 
 def test_a_command_that_answers_only_in_its_result_is_heard() -> None:
     assert play("/cost", init(), result(result="Total cost: $0")).text() == "Total cost: $0"
+
+
+def test_the_output_of_a_command_is_heard_in_every_form() -> None:
+    told = system("local_command_output", content="Done.")
+    assert play("/x", init(), told, result(result="Done.")).text() == "Done."
+    typed = user("<local-command-stderr>\nNo such command\n</local-command-stderr>", isReplay=True)
+    assert play("/x", init(), typed).text() == "No such command"
 
 
 def test_the_result_does_not_repeat_the_last_message() -> None:

@@ -252,6 +252,54 @@ def test_a_prompt_taken_into_the_turn_that_was_given_up_ends_with_it() -> None:
     assert len(played.ended) == 2
 
 
+def moved(uuid: str, state: str) -> dict[str, Any]:
+    return {"type": "command_lifecycle", "command_uuid": uuid, "state": state}
+
+
+def prompted(*uuids: str) -> Play:
+    played = play(init())
+    for uuid in uuids:
+        played.take(played.translator.prompt("go", uuid=uuid))
+    return played
+
+
+def test_what_the_cli_says_of_a_prompt_decides_which_turn_is_its_own() -> None:
+    played = prompted("u1")
+    read(played, moved("u1", "queued"), moved("u1", "started"))
+    played.take(played.translator.prompt("more", uuid="u2"))
+    read(played, moved("u2", "queued"), init(), result())
+    assert [ended.prompts for ended in played.ended] == [1]
+    read(played, moved("u1", "completed"), moved("u2", "started"), init(), result(), moved("u2", "completed"))
+    assert [ended.prompts for ended in played.ended] == [1, 1]
+    assert not played.translator.unknown
+
+
+def test_prompts_that_were_both_taken_in_end_together() -> None:
+    played = prompted("u1", "u2")
+    read(played, moved("u1", "started"), moved("u2", "queued"), moved("u2", "started"), result())
+    assert [ended.prompts for ended in played.ended] == [2]
+
+
+def test_a_result_does_not_end_a_prompt_that_is_still_queued() -> None:
+    played = prompted("u1")
+    read(played, moved("u1", "queued"), ABORTED)
+    assert (played.ended, played.translator.late) == ([], 1)
+
+
+def test_a_prompt_dropped_from_the_queue_ends_as_cancelled() -> None:
+    played = prompted("u1")
+    read(played, moved("u1", "queued"), moved("u1", "cancelled"))
+    assert [ended.response for ended in played.ended] == [{"stopReason": "cancelled"}]
+
+
+def test_a_prompt_that_was_cancelled_in_its_turn_ends_with_the_turn() -> None:
+    played = prompted("u1")
+    read(played, moved("u1", "started"), moved("u1", "cancelled"))
+    assert played.ended == []
+    read(played, ABORTED, moved("u1", "cancelled"), moved("other", "cancelled"))
+    assert len(played.ended) == 1
+
+
 def test_giving_up_nothing_does_nothing() -> None:
     assert play(init()).translator.abandon() == []
 
@@ -298,9 +346,17 @@ def test_a_sub_agent_in_the_background_outlives_its_call_and_the_turn() -> None:
     assert played.statuses("t0") == ["pending", "in_progress", "completed"]
     assert played.call("t0")["content"][0]["content"]["text"] == "Runs in the background: Look"
     assert played.statuses("t1") == ["pending"]
+    assert played.translator.abandon() == []
     read(played, progress, tool_result("x", "t1"), assistant(use("Read", "t2"), parent="t0"))
     read(played, system("task_notification", task_id="a1", tool_use_id="t0", status="completed", summary="Found it."))
     assert played.statuses("t0")[-1] == "completed"
     assert played.statuses("t1") == ["pending", "completed"]
     assert played.statuses("t2") == ["pending", "failed"]
     assert played.notices() == ["Background task completed"]
+
+
+def test_what_runs_in_the_background_ends_with_the_cli() -> None:
+    started = system("task_started", task_id="a1", tool_use_id="t0", task_type="local_agent", is_backgrounded=True)
+    played = play("go", init(), started, assistant(use("Read", "t1"), parent="t0"), result())
+    played.take(played.translator.died(1))
+    assert played.statuses("t1") == ["pending", "failed"]

@@ -1,0 +1,285 @@
+"""Claude Code's own CLI as an ACP agent: each session is a process of the CLI, started when the session is opened.
+
+The id of a session is the CLI's own, so that what was begun here can be gone on with in a terminal, and the other way
+round. What was said before is read from the CLI's files.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import msgspec
+
+from ... import __version__
+from ...acp import schema
+from ...acp.connection import Connection
+from ...acp.errors import RESOURCE_NOT_FOUND, RequestError
+from ...acp.interfaces import Agent
+from ...acp.model import Model, to_wire
+from . import history
+from .actions import Update
+from .command import Options, options_from, program, server_config
+from .outbox import META
+from .session import ClaudeSession, Origin
+from .translate import Translator
+
+__all__ = ["ClaudeAgent"]
+
+PROTOCOL_VERSION = 1
+LOGIN = "claude-login"
+PAGE = 50
+"""Sessions in one page of a list."""
+
+T = TypeVar("T", bound=Model)
+
+
+class ClaudeAgent(Agent):
+    """Serves one client. `options` hold for every session that does not ask for others."""
+
+    def __init__(
+        self,
+        *,
+        command: str | None = None,
+        options: Options | None = None,
+        home: Path | None = None,
+        session: Callable[..., ClaudeSession] = ClaudeSession,
+    ) -> None:
+        self._program = command or program()
+        self._options = options or Options()
+        self._home = home or history.cli_home()
+        self._make = session
+        self._sessions: dict[str, ClaudeSession] = {}
+        self._client: Connection | None = None
+        self._capabilities: dict[str, Any] = {}
+
+    def on_connect(self, conn: Any) -> None:
+        self._client = conn.connection
+
+    async def close(self) -> None:
+        """End every session and its process."""
+        sessions, self._sessions = list(self._sessions.values()), {}
+        await asyncio.gather(*(session.close() for session in sessions))
+
+    # -- the handshake --
+
+    async def initialize(
+        self,
+        protocol_version: int,
+        client_capabilities: schema.ClientCapabilities | None = None,
+        client_info: schema.Implementation | None = None,
+        **kwargs: Any,
+    ) -> schema.InitializeResponse:
+        self._capabilities = to_wire(client_capabilities) if client_capabilities is not None else {}
+        login = {
+            "id": LOGIN,
+            "name": "Log in to Claude Code",
+            "description": "Run `claude` in a terminal and log in with /login, or set ANTHROPIC_API_KEY",
+        }
+        told = {
+            "protocolVersion": PROTOCOL_VERSION,
+            "agentInfo": {"name": "claude-code", "title": "Claude Code", "version": __version__},
+            "agentCapabilities": {
+                "loadSession": True,
+                "promptCapabilities": {"image": True, "embeddedContext": True},
+                "mcpCapabilities": {"http": True, "sse": True},
+                "sessionCapabilities": {
+                    name: {} for name in ("list", "resume", "fork", "close", "additionalDirectories")
+                },
+            },
+            "authMethods": [login],
+        }
+        return _response(schema.InitializeResponse, told)
+
+    async def authenticate(self, method_id: str, **kwargs: Any) -> schema.AuthenticateResponse:
+        """The user says to have logged in: idle processes end, so that the next ones see it."""
+        if method_id != LOGIN:
+            raise RequestError.invalid_params({"field": "methodId", "reason": f"expected {LOGIN!r}, got {method_id!r}"})
+        await asyncio.gather(*(session.stop() for session in self._sessions.values() if not session.is_busy))
+        return schema.AuthenticateResponse()
+
+    # -- sessions --
+
+    async def new_session(
+        self,
+        cwd: str,
+        additional_directories: list[str] | None = None,
+        mcp_servers: list[schema.McpServer] | None = None,
+        **kwargs: Any,
+    ) -> schema.NewSessionResponse:
+        session_id = str(uuid4())
+        setup = await self._open(session_id, cwd, additional_directories, mcp_servers, kwargs)
+        return _response(schema.NewSessionResponse, {"sessionId": session_id, **setup})
+
+    async def load_session(
+        self,
+        cwd: str,
+        session_id: str,
+        mcp_servers: list[schema.McpServer] | None = None,
+        additional_directories: list[str] | None = None,
+        **kwargs: Any,
+    ) -> schema.LoadSessionResponse:
+        path = await self._known(session_id)
+        for update in await asyncio.to_thread(self._said, session_id, path, cwd):
+            await self._connected.send_notification("session/update", {"sessionId": session_id, "update": update})
+        setup = await self._open(session_id, cwd, additional_directories, mcp_servers, kwargs)
+        return _response(schema.LoadSessionResponse, setup)
+
+    async def resume_session(
+        self,
+        session_id: str,
+        cwd: str,
+        additional_directories: list[str] | None = None,
+        mcp_servers: list[schema.McpServer] | None = None,
+        **kwargs: Any,
+    ) -> schema.ResumeSessionResponse:
+        await self._known(session_id)
+        setup = await self._open(session_id, cwd, additional_directories, mcp_servers, kwargs)
+        return _response(schema.ResumeSessionResponse, setup)
+
+    async def fork_session(
+        self,
+        session_id: str,
+        cwd: str,
+        additional_directories: list[str] | None = None,
+        mcp_servers: list[schema.McpServer] | None = None,
+        **kwargs: Any,
+    ) -> schema.ForkSessionResponse:
+        await self._known(session_id)
+        forked = str(uuid4())
+        setup = await self._open(forked, cwd, additional_directories, mcp_servers, kwargs, forked_from=session_id)
+        return _response(schema.ForkSessionResponse, {"sessionId": forked, **setup})
+
+    async def list_sessions(
+        self, cwd: str | None = None, cursor: str | None = None, **kwargs: Any
+    ) -> schema.ListSessionsResponse:
+        found = await asyncio.to_thread(history.listing, self._home, cwd)
+        if cursor is not None and not (cursor.isascii() and cursor.isdigit()):
+            raise RequestError.invalid_params({"field": "cursor", "reason": f"no cursor of this list: {cursor!r}"})
+        start = int(cursor or 0)
+        page = {"sessions": found[start : start + PAGE]}
+        more = {"nextCursor": str(start + PAGE)} if len(found) > start + PAGE else {}
+        return _response(schema.ListSessionsResponse, {**page, **more})
+
+    async def close_session(self, session_id: str, **kwargs: Any) -> schema.CloseSessionResponse:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            await session.close()
+        return schema.CloseSessionResponse()
+
+    # -- turns --
+
+    async def prompt(self, session_id: str, prompt: list[schema.ContentBlock], **kwargs: Any) -> schema.PromptResponse:
+        return _response(schema.PromptResponse, await self._session(session_id).prompt(prompt))
+
+    async def cancel(self, session_id: str, **kwargs: Any) -> None:
+        session = self._sessions.get(session_id)
+        if session is not None:
+            session.cancel()
+
+    async def set_session_mode(self, session_id: str, mode_id: str, **kwargs: Any) -> schema.SetSessionModeResponse:
+        await self._session(session_id).set_mode(mode_id)
+        return schema.SetSessionModeResponse()
+
+    async def set_config_option(
+        self, config_id: str, session_id: str, value: str | bool, **kwargs: Any
+    ) -> schema.SetSessionConfigOptionResponse:
+        session = self._session(session_id)
+        setters = {"model": session.set_model, "mode": session.set_mode}
+        if config_id not in setters or not isinstance(value, str):
+            reason = f"expected one of {', '.join(setters)} with a string, got {config_id!r} with {value!r}"
+            raise RequestError.invalid_params({"field": "configId", "reason": reason})
+        await setters[config_id](value)
+        return _response(schema.SetSessionConfigOptionResponse, {"configOptions": session.setup()["configOptions"]})
+
+    # -- behind them --
+
+    @property
+    def _connected(self) -> Connection:
+        if self._client is None:
+            raise RuntimeError("the agent is not connected to a client")
+        return self._client
+
+    def _session(self, session_id: str) -> ClaudeSession:
+        session = self._sessions.get(session_id)
+        if session is None:
+            raise RequestError.invalid_params({"field": "sessionId", "reason": f"no session {session_id!r} is open"})
+        return session
+
+    async def _known(self, session_id: str) -> Path:
+        """The file of a session. Raises RequestError when the CLI has none with anything in it."""
+        path = await asyncio.to_thread(history.find, self._home, session_id)
+        if path is None or not await asyncio.to_thread(history.has_turns, path):
+            data = {"sessionId": session_id, "errorKind": "session_not_found"}
+            raise RequestError(RESOURCE_NOT_FOUND, f"Claude Code knows no session {session_id!r}", data)
+        return path
+
+    async def _open(
+        self,
+        session_id: str,
+        cwd: str,
+        directories: Sequence[str] | None,
+        servers: Sequence[Any] | None,
+        meta: dict[str, Any],
+        *,
+        forked_from: str | None = None,
+    ) -> dict[str, Any]:
+        """Open a session; what it offers. It begins to speak when the client has been told of it."""
+        if not Path(cwd).is_absolute():
+            raise RequestError.invalid_params({"field": "cwd", "reason": f"expected an absolute path, got {cwd!r}"})
+        await self.close_session(session_id)
+        session = self._make(
+            session_id,
+            self._connected,
+            program=self._program,
+            cwd=cwd,
+            origin=self._origin(forked_from),
+            options=options_from(self._options, meta.get(META), directories),
+            servers=server_config(servers),
+            capabilities=self._capabilities,
+        )
+        try:
+            await session.start()
+        except BaseException:
+            await session.close()
+            raise
+        self._sessions[session_id] = session
+        # the answer is written before the loop gets to this
+        asyncio.get_running_loop().call_soon(session.release)
+        return session.setup()
+
+    def _origin(self, forked_from: str | None) -> Origin:
+        async def origin(session_id: str) -> Sequence[str]:
+            path = await asyncio.to_thread(history.find, self._home, session_id)
+            if path is None:
+                fork = ("--resume", forked_from, "--fork-session") if forked_from is not None else ()
+                return (*fork, "--session-id", session_id)
+            if await asyncio.to_thread(history.has_turns, path):
+                return ("--resume", session_id)
+            return ("--session-id", str(uuid4()))  # the CLI takes no id twice, and takes up no empty session
+
+        return origin
+
+    def _said(self, session_id: str, path: Path, cwd: str) -> list[dict[str, Any]]:
+        return list(_replayed(Translator(session_id, capabilities=self._capabilities, cwd=cwd), path))
+
+
+def _replayed(translator: Translator, path: Path) -> Iterator[dict[str, Any]]:
+    """The updates that tell a session again."""
+    # the CLI does not record where its turns end; what is open at the end of them all stays unfinished
+    end = {"type": "result", "subtype": "success", "is_error": False, "result": ""}
+    for told in (*history.conversation(path), end):
+        if "sessionUpdate" in told:
+            yield told
+            continue
+        for action in translator.read(msgspec.json.encode(told)):
+            if isinstance(action, Update):
+                yield action.update
+
+
+def _response(cls: type[T], told: dict[str, Any]) -> T:
+    response: T = cls.model_validate(told)
+    return response

@@ -1,0 +1,174 @@
+"""The CLI's own record of its sessions: which there are, and what was said in them, as the lines it would write now.
+
+Each session is a file of JSON lines below the CLI's directory, in a folder named after its workspace. The format is the
+CLI's own and changes: what is not known is skipped, and a file that cannot be read is a session that is not there.
+Nothing is ever written.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from .reading import items, mapping, shortened, text
+
+__all__ = ["cli_home", "conversation", "find", "has_turns", "listing"]
+
+HEAD = 256 * 1024
+"""Bytes of a file that are read to learn where its session was and what it is about."""
+TITLE = 100
+
+_COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
+_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_INSERTED = re.compile(r"\s*<(system-reminder|local-command-caveat|command-message)>")
+_UNSEEN = ("isSidechain", "isMeta", "isCompactSummary")
+"""Messages of a sub-agent, and those that the CLI wrote to the model in the user's name."""
+
+Json = dict[str, Any]
+
+
+def cli_home(environ: Mapping[str, str] | None = None) -> Path:
+    """The directory in which the CLI keeps everything."""
+    environ = os.environ if environ is None else environ
+    known = environ.get("CLAUDE_CONFIG_DIR")
+    return Path(known) if known else Path(environ.get("HOME") or Path.home()) / ".claude"
+
+
+def find(home: Path, session_id: str) -> Path | None:
+    """The file of a session, whichever workspace it was in."""
+    if not _is_id(session_id):
+        return None  # it becomes a part of a path
+    return next(iter(_files(home, f"{session_id}.jsonl")), None)
+
+
+def has_turns(path: Path) -> bool:
+    """Whether anything was said in it: the CLI makes the file before, and takes up no session that is empty."""
+    return next(_records(path), None) is not None
+
+
+def listing(home: Path, cwd: str | None = None) -> list[Json]:
+    """The sessions, the youngest first, each as the `SessionInfo` of a list."""
+    found: list[tuple[float, Json]] = []
+    for path in _files(home, "*.jsonl"):
+        told = _described(path) if _is_id(path.stem) else None
+        if told is not None and cwd in (None, told["cwd"]):
+            changed = _changed(path)
+            stamp = datetime.fromtimestamp(changed, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+            found.append((changed, {"sessionId": path.stem, **told, "updatedAt": stamp}))
+    return [info for _, info in sorted(found, key=lambda pair: pair[0], reverse=True)]
+
+
+def conversation(path: Path) -> Iterator[Json]:
+    """What was said in a session: prompts as `session/update`s of the user, the rest as lines of the CLI.
+
+    An update has the key `sessionUpdate`, a line the key `type`.
+    """
+    for record in _records(path):
+        content = mapping(record["message"]).get("content")
+        if record["type"] == "assistant" or _has_results(content):
+            # without its `error`, so that what the CLI said of a failed call is told as the words that they were
+            kept: Json = {key: record[key] for key in ("type", "message", "uuid") if key in record}
+            yield {**kept, "tool_use_result": record.get("toolUseResult"), "parent_tool_use_id": None}
+        else:
+            yield from _prompt(content)
+
+
+def _files(home: Path, pattern: str) -> Iterator[Path]:
+    try:
+        folders = sorted((home / "projects").iterdir())
+    except OSError:
+        return
+    for folder in folders:
+        yield from sorted(folder.glob(pattern))
+
+
+def _is_id(name: str) -> bool:
+    try:
+        return str(UUID(name)) == name.lower()
+    except ValueError:
+        return False
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _lines(path: Path, limit: int = -1) -> Iterator[Json]:
+    """The objects in a file, those that can be read."""
+    try:
+        with path.open("rb") as file:
+            for line in file.read(limit).splitlines() if limit >= 0 else file:
+                try:
+                    yield mapping(msgspec.json.decode(line))
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                    continue  # cut off, or not of this format
+    except OSError:
+        return
+
+
+def _records(path: Path, limit: int = -1) -> Iterator[Json]:
+    """What the main conversation consists of: messages that a user saw."""
+    for record in _lines(path, limit):
+        is_message = record.get("type") in ("user", "assistant") and isinstance(record.get("message"), dict)
+        if is_message and not any(record.get(key) for key in _UNSEEN):
+            yield record
+
+
+def _described(path: Path) -> Json | None:
+    """Where a session was, and its title: the one it was given, else its first words."""
+    cwd = title = words = ""
+    for record in _lines(path, HEAD):
+        cwd = cwd or text(record.get("cwd"))
+        title = text(record.get("customTitle")) or title or text(record.get("aiTitle")) or text(record.get("summary"))
+        if not words and record.get("type") == "user" and not record.get("isMeta") and not record.get("isSidechain"):
+            words = " ".join(_texts(_prompt(mapping(record.get("message")).get("content"))))
+    if not cwd or not (title or words):
+        return None
+    return {"cwd": cwd, "title": shortened(title or words, TITLE)}
+
+
+def _has_results(content: Any) -> bool:
+    return any(mapping(block).get("type") == "tool_result" for block in items(content))
+
+
+def _texts(updates: Iterable[Json]) -> Iterator[str]:
+    return (text(update["content"].get("text")) for update in updates if "content" in update)
+
+
+def _prompt(content: Any) -> Iterator[Json]:
+    """A prompt, without what the CLI put into it."""
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else map(mapping, items(content))
+    for block in blocks:
+        told = _image(block) if block.get("type") == "image" else _words(text(block.get("text")))
+        if told is not None and "type" in told and told["type"] == "user":
+            yield told
+        elif told is not None:
+            yield {"sessionUpdate": "user_message_chunk", "content": told}
+
+
+def _words(words: str) -> Json | None:
+    if words.lstrip().startswith("<local-command-std"):
+        return {"type": "user", "message": {"role": "user", "content": words}, "parent_tool_use_id": None}
+    command = _COMMAND.search(words)
+    if command is not None:
+        given = _ARGUMENTS.search(words)
+        words = f"{command[1].strip()} {given[1].strip() if given else ''}".strip()
+    elif _INSERTED.match(words) or words.startswith("[Request interrupted by user"):
+        return None
+    return {"type": "text", "text": words} if words.strip() else None
+
+
+def _image(block: Json) -> Json | None:
+    source = mapping(block.get("source"))
+    data, kind = text(source.get("data")), text(source.get("media_type"))
+    return {"type": "image", "data": data, "mimeType": kind} if data and kind else None

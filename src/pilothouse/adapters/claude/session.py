@@ -1,0 +1,420 @@
+"""One session with the CLI: runs the translator between a process and a client, and carries out what it says.
+
+Everything goes through one task: it takes the process's lines and does what the translator makes of them, in that
+order, and the next line is not looked at before the last one's actions are done. Others only ever add actions. So the
+client sees the session as it happened, and a prompt is answered after all that belongs to it.
+
+The process may come and go: one that died, was too slow to be interrupted, or ended at a limit is started again by the
+next prompt, with the same conversation and in the mode and with the model that the session had.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
+from uuid import uuid4
+
+import msgspec
+
+from ...acp.errors import ConnectionClosed, RequestError, SpawnError
+from ...acp.framing import Oversize
+from .actions import Action, Answered, Ask, Ended, Note, Send, Update, Withdraw
+from .command import INSTALL, VARIABLE, Options, arguments
+from .process import CliProcess, start_cli
+from .translate import Translator
+
+__all__ = ["ClaudeSession", "Client", "Origin"]
+
+logger = logging.getLogger("pilothouse.adapters.claude")
+
+INITIALIZE_TIMEOUT = 50.0
+"""Seconds for the handshake; less than a hub waits for a session to open, so that ours is the error it tells."""
+CONTROL_TIMEOUT = 20.0
+INTERRUPT_DEADLINE = 6.0
+"""Seconds until an interrupted turn is ended without the CLI; less than a hub waits before it kills the agent."""
+CLOSE_TIMEOUT = 5.0
+LAST_WORDS = 2000
+
+Origin = Callable[[str], Awaitable[Sequence[str]]]
+"""Gives the arguments that take up the conversation with this id, or begin it."""
+
+
+class Client(Protocol):
+    """Who the session is for: the connection to an ACP client."""
+
+    async def send_request(self, method: str, params: Any = None) -> Any: ...
+
+    async def send_notification(self, method: str, params: Any = None) -> None: ...
+
+
+class ClaudeSession:
+    """One session. `start` begins it, `release` lets it speak, `close` ends it for good."""
+
+    def __init__(
+        self,
+        session_id: str,
+        client: Client,
+        *,
+        program: str,
+        cwd: str,
+        origin: Origin,
+        options: Options | None = None,
+        servers: bytes | None = None,
+        capabilities: Mapping[str, Any] | None = None,
+        interrupt_deadline: float = INTERRUPT_DEADLINE,
+        initialize_timeout: float = INITIALIZE_TIMEOUT,
+    ) -> None:
+        self.session_id = session_id
+        self._client = client
+        self._program = program
+        self._cwd = cwd
+        self._origin = origin
+        self._options = options or Options()
+        self._servers = servers
+        self._interrupt_deadline = interrupt_deadline
+        self._initialize_timeout = initialize_timeout
+        bypass = self._options.permission_mode == "bypassPermissions"
+        self._translator = Translator(session_id, capabilities=capabilities, cwd=cwd, bypass=bypass)
+        self._cli: CliProcess | None = None
+        self._opening = asyncio.Lock()
+        self._actions: deque[Action] = deque()
+        self._held: list[Action] | None = []
+        self._work = asyncio.Event()
+        self._prompts: deque[asyncio.Future[Ended]] = deque()
+        self._controls: dict[str, asyncio.Future[Answered]] = {}
+        self._asks: dict[str, asyncio.Task[None]] = {}
+        self._cancels = 0
+        self._insisting: asyncio.Task[None] | None = None
+        self._unanswered: set[str] = set()
+        self._unheard: set[bytes] = set()
+        self._closed = False
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="a session of Claude Code")
+
+    @property
+    def pid(self) -> int | None:
+        """The process, while one runs."""
+        return self._cli.pid if self._cli is not None and not self._cli.is_over else None
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._prompts)
+
+    def setup(self) -> dict[str, Any]:
+        """The modes and config options, as an answer that opens a session has them."""
+        return self._translator.setup()
+
+    # -- what a client may ask for --
+
+    async def start(self) -> None:
+        """Have a process that has answered the handshake. Raises RequestError."""
+        async with self._opening:
+            while self._cli is not None and self._cli.is_over:
+                await self._cli.settled.wait()
+            if self._closed:
+                raise RequestError.invalid_request({"reason": "the session is closed"})
+            if self._cli is None:
+                await self._open()
+
+    def release(self) -> None:
+        """The client knows of the session: tell it what was held back, and from now on everything at once."""
+        held, self._held = self._held or [], None
+        self._actions.extendleft(reversed(held))
+        self._work.set()
+
+    async def prompt(self, content: Any) -> dict[str, Any]:
+        """Send a prompt and wait for the end of its turn. Raises RequestError when the turn fails."""
+        ended, unheard = await self._prompted(content)
+        if unheard:  # it went to a process that was about to end, as one does at a limit
+            ended, _ = await self._prompted(content)
+        if ended.failure is not None:
+            raise RequestError(ended.failure.code, ended.failure.message, ended.failure.data)
+        return ended.response or {"stopReason": "end_turn"}
+
+    async def _prompted(self, content: Any) -> tuple[Ended, bool]:
+        """The end of a turn, and whether its process died without having taken notice of the prompt."""
+        cancels = self._cancels
+        await self.start()
+        if cancels != self._cancels:
+            return Ended({"stopReason": "cancelled"}), False
+        uuid = str(uuid4())
+        mark = uuid.encode()
+        future: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
+        self._prompts.append(future)
+        self._unheard.add(mark)
+        self._take(self._translator.prompt(content, uuid=uuid))
+        try:
+            ended = await asyncio.shield(future)
+            died = ended.failure is not None and ended.failure.kind == "agent_died"
+            return ended, died and mark in self._unheard and cancels == self._cancels
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+        finally:
+            self._unheard.discard(mark)
+
+    def cancel(self) -> None:
+        """End the running turn; its prompt is answered within the deadline, whatever the CLI does."""
+        self._cancels += 1
+        waiting = [future for future in self._prompts if not future.done()]
+        if not waiting:
+            return
+        self._interrupt()
+        if self._insisting is None or self._insisting.done():
+            task = self._insist(waiting)
+            self._insisting = asyncio.get_running_loop().create_task(task, name="insisting on an interrupt")
+
+    async def set_mode(self, mode: str) -> None:
+        """Raises RequestError with the CLI's own words when it refuses."""
+        await self._set("set_permission_mode", "mode", mode)
+        self._options = msgspec.structs.replace(self._options, permission_mode=mode)
+
+    async def set_model(self, model: str) -> None:
+        """Raises RequestError with the CLI's own words when it refuses."""
+        await self._set("set_model", "model", model)
+        self._options = msgspec.structs.replace(self._options, model=model)
+
+    async def _set(self, subtype: str, field: str, value: str) -> None:
+        await self.start()
+        try:
+            answered = await self._control(subtype, CONTROL_TIMEOUT, **{field: value})
+        except TimeoutError:
+            details = f"Claude Code did not answer {subtype} within {CONTROL_TIMEOUT:g} s"
+            raise RequestError.internal_error({"details": details}) from None
+        if answered.error is not None:
+            raise RequestError.invalid_params({"field": field, "reason": answered.error})
+
+    async def stop(self) -> None:
+        """End the process; the next prompt starts another."""
+        cli = self._cli
+        if cli is not None:
+            await cli.stop()
+            await cli.settled.wait()
+
+    async def close(self) -> None:
+        """End everything. Prompts that wait are answered as cancelled."""
+        self._closed = True
+        self._take(self._translator.abandon())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_TIMEOUT):  # a client that reads nothing must not keep the process alive
+                await self.stop()
+        tasks = [self._task, *self._asks.values(), *([self._insisting] if self._insisting is not None else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        self._fail_all("the session was closed")
+
+    # -- the process --
+
+    async def _open(self) -> None:
+        known = self._translator.cli_session_id or self.session_id
+        origin = await self._origin(known)
+        options = self._as_it_is()
+        try:
+            self._cli = await start_cli(
+                self._program,
+                lambda servers: arguments(options, origin, servers),
+                cwd=self._cwd,
+                wake=self._work.set,
+                servers=self._servers,
+            )
+        except SpawnError as exc:
+            hint = f"Install it with `{INSTALL}`, or say in {VARIABLE} where it is."
+            raise RequestError.internal_error({"details": f"{exc}. {hint}", "errorKind": "not_installed"}) from None
+        try:
+            await self._shake_hands(self._cli)
+        except BaseException:
+            cli = self._cli
+            if cli is not None:
+                await cli.stop()
+            raise
+
+    def _as_it_is(self) -> Options:
+        """The options, in the mode that the session is in now: a restart neither raises nor lowers it."""
+        if self._translator.cli_session_id is None:
+            return self._options
+        mode = self.setup()["modes"]["currentModeId"]
+        return msgspec.structs.replace(self._options, permission_mode=mode)
+
+    async def _shake_hands(self, cli: CliProcess) -> None:
+        try:
+            answered = await self._control("initialize", self._initialize_timeout)
+        except TimeoutError:
+            problem = f"Claude Code did not answer within {self._initialize_timeout:g} s"
+        else:
+            if answered.error is None:
+                return
+            problem = answered.error
+        tail = cli.stderr_tail
+        words = tail.strip()[-LAST_WORDS:]
+        details = f"{problem} It said: {words}" if words else problem
+        raise RequestError.internal_error({"details": details, "errorKind": "start_failed", "stderrTail": tail})
+
+    async def _control(self, subtype: str, timeout: float, **fields: Any) -> Answered:
+        actions = self._translator.control(subtype, **fields)
+        request_id = _request_of(actions)
+        future: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
+        self._controls[request_id] = future
+        self._take(actions)
+        try:
+            async with asyncio.timeout(timeout):
+                return await future
+        finally:
+            self._controls.pop(request_id, None)
+
+    def _interrupt(self) -> None:
+        actions = self._translator.interrupt()
+        self._unanswered.add(_request_of(actions))
+        self._take(actions)
+
+    async def _insist(self, waiting: list[asyncio.Future[Ended]]) -> None:
+        """Have an interrupted turn end in time."""
+        # an interrupt that came before the turn had begun was lost on the CLI, so it gets a second one
+        for step in (self._interrupt, self._give_up):
+            await asyncio.wait(waiting, timeout=self._interrupt_deadline / 2)
+            if all(future.done() for future in waiting):
+                return
+            step()
+        if self._unanswered and self._cli is not None:
+            # it listens to nothing any more, and whatever it does it does against the user's wish
+            await self._cli.stop()
+
+    def _give_up(self) -> None:
+        self._take(self._translator.abandon())
+
+    # -- the one task --
+
+    def _take(self, actions: list[Action]) -> None:
+        self._actions.extend(actions)
+        self._work.set()
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                self._work.clear()
+                await self._work_off()
+                await self._work.wait()
+        except ConnectionClosed:
+            await self._broken("the client is gone")
+        except Exception as exc:
+            logger.exception("a session of Claude Code failed")
+            await self._broken(f"{type(exc).__name__}: {exc}")
+        finally:
+            if self._cli is not None:
+                self._cli.settled.set()
+
+    async def _broken(self, reason: str) -> None:
+        """Nobody carries out anything any more, so there must be no process either."""
+        self._closed = True
+        self._fail_all(reason)
+        if self._cli is not None:
+            await self._cli.stop()
+
+    async def _work_off(self) -> None:
+        while True:
+            if self._actions:
+                await self._do(self._actions.popleft())
+            elif self._cli is None:
+                return
+            elif (line := self._cli.take()) is not None:
+                self._actions.extend(self._read(line))
+            elif self._cli.is_over:
+                await self._bury(self._cli)
+            else:
+                return
+
+    def _read(self, line: bytes | Oversize) -> list[Action]:
+        if isinstance(line, Oversize):
+            head = line.head.decode(errors="replace")
+            reason = "it is longer than any line may be"
+            return [Note("_claude/unreadable", {"text": head, "length": line.size, "reason": reason})]
+        if self._unheard:
+            # the CLI names a prompt when it takes it in; where it does not, a turn that begins is its answer
+            self._unheard = {mark for mark in self._unheard if mark not in line and b'"init"' not in line}
+        return self._translator.read(line)
+
+    async def _bury(self, cli: CliProcess) -> None:
+        """The process is gone, or says nothing any more."""
+        end = await cli.describe_end()
+        await cli.stop()
+        self._cli = None
+        self._unanswered.clear()
+        self._actions.extend(self._translator.died(end.exit_code, cli.stderr_tail[-LAST_WORDS:]))
+        while self._actions:
+            await self._do(self._actions.popleft())
+        cli.settled.set()
+
+    async def _do(self, action: Action) -> None:
+        if self._held is not None and isinstance(action, (Update, Note)):
+            self._held.append(action)
+        else:
+            await _DO[type(action)](self, action)
+
+    async def _update(self, action: Update) -> None:
+        await self._client.send_notification("session/update", {"sessionId": self.session_id, "update": action.update})
+
+    async def _note(self, action: Note) -> None:
+        await self._client.send_notification(action.method, {"sessionId": self.session_id, **action.params})
+
+    async def _send(self, action: Send) -> None:
+        if self._cli is not None:
+            self._cli.send(action.line)
+
+    async def _answered(self, action: Answered) -> None:
+        self._unanswered.discard(action.request_id)
+        future = self._controls.get(action.request_id)
+        if future is not None and not future.done():
+            future.set_result(action)
+
+    async def _end(self, action: Ended) -> None:
+        for _ in range(min(action.prompts, len(self._prompts))):
+            future = self._prompts.popleft()
+            if not future.done():
+                future.set_result(action)
+
+    async def _ask(self, action: Ask) -> None:
+        task = asyncio.get_running_loop().create_task(self._asked(action), name="asking the client")
+        self._asks[action.request_id] = task
+        await asyncio.sleep(0)  # the question is on its way before whatever follows it
+
+    async def _asked(self, action: Ask) -> None:
+        try:
+            result = await self._client.send_request(action.method, action.params)
+            actions = self._translator.answer(action.request_id, result)
+        except (RequestError, ConnectionClosed) as exc:
+            actions = self._translator.refuse(action.request_id, str(exc))
+        finally:
+            self._asks.pop(action.request_id, None)
+        self._take(actions)
+
+    async def _withdraw(self, action: Withdraw) -> None:
+        task = self._asks.pop(action.request_id, None)
+        if task is not None:
+            task.cancel()
+
+    def _fail_all(self, reason: str) -> None:
+        error = RequestError.internal_error({"details": reason})
+        waiting: list[asyncio.Future[Any]] = [*self._prompts, *self._controls.values()]
+        for future in waiting:
+            if not future.done():
+                future.set_exception(error)
+                future.exception()  # whoever waited may be gone
+        self._prompts.clear()
+
+
+_DO: Mapping[type, Callable[[ClaudeSession, Any], Awaitable[None]]] = {
+    Update: ClaudeSession._update,
+    Note: ClaudeSession._note,
+    Send: ClaudeSession._send,
+    Answered: ClaudeSession._answered,
+    Ended: ClaudeSession._end,
+    Ask: ClaudeSession._ask,
+    Withdraw: ClaudeSession._withdraw,
+}
+
+
+def _request_of(actions: list[Action]) -> str:
+    return next(action.request_id for action in actions if isinstance(action, Send) and action.request_id)

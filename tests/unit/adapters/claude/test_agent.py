@@ -1,0 +1,282 @@
+"""The agent's methods beside prompts: its sessions on disk, modes and models, what it is started with."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pilothouse.acp import RequestError, schema
+from pilothouse.adapters.claude import history
+from pilothouse.adapters.claude.command import Options, arguments, environment, options_from, program, server_config
+from tests.unit.adapters.claude.driving import Talk, in_memory, on_stdio
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "cli-home"))
+
+
+# -- the agent --
+
+
+async def test_it_says_what_it_can(tmp_path: Path) -> None:
+    async with in_memory(tmp_path, open_session=False) as (talk, _):
+        told = await talk.agent.initialize(protocol_version=99)
+        assert told.protocol_version == 1
+        assert told.agent_info.title == "Claude Code"
+        assert told.agent_capabilities.load_session
+        sessions = told.agent_capabilities.session_capabilities
+        assert None not in (sessions.list, sessions.resume, sessions.fork, sessions.close)
+        assert [method.id for method in told.auth_methods] == ["claude-login"]
+
+
+async def test_mode_and_model_change_in_place(tmp_path: Path) -> None:
+    async with in_memory(tmp_path) as (talk, agent):
+        pid = agent._sessions[talk.session].pid
+        await talk.agent.set_session_mode(session_id=talk.session, mode_id="acceptEdits")
+        answer = await talk.agent.set_config_option(session_id=talk.session, config_id="model", value="large")
+        assert [option.current_value for option in answer.config_options] == ["large"]
+        assert "mode acceptEdits, model fake-large" in await talk.said("recall")
+        assert talk.watcher.of("current_mode_update")[-1]["currentModeId"] == "acceptEdits"
+        # the turn told the model by another of its names, which is no change
+        assert [update["configOptions"][0]["currentValue"] for update in talk.watcher.of("config_option_update")] in (
+            [],
+            ["large"],
+        )
+        assert agent._sessions[talk.session].pid == pid
+
+
+async def test_what_the_cli_refuses_is_refused_in_its_words(tmp_path: Path) -> None:
+    async with in_memory(tmp_path) as (talk, _):
+        with pytest.raises(RequestError, match="Unsupported control request"):
+            await talk.agent.set_session_mode(session_id=talk.session, mode_id="nonsense")
+        with pytest.raises(RequestError, match="no such model"):
+            await talk.agent.set_config_option(session_id=talk.session, config_id="model", value="nonsense")
+        with pytest.raises(RequestError, match="expected one of model, mode"):
+            await talk.agent.set_config_option(session_id=talk.session, config_id="colour", value="red")
+
+
+async def test_a_session_is_resumed_by_another_bridge(tmp_path: Path) -> None:
+    async with in_memory(tmp_path) as (talk, _):
+        await talk.prompt("say one")
+    async with in_memory(tmp_path, open_session=False) as (other, _):
+        await other.agent.resume_session(session_id=talk.session, cwd=str(other.work), mcp_servers=[])
+        other.session = talk.session
+        assert (await other.said("recall")).startswith("2 prompts")
+
+
+async def test_a_session_is_loaded_with_what_was_said(tmp_path: Path) -> None:
+    async with in_memory(tmp_path) as (talk, _):
+        await talk.prompt("say one")
+        await talk.prompt(f"write {tmp_path}/new.txt")
+    async with in_memory(tmp_path, open_session=False) as (other, _):
+        await other.agent.load_session(session_id=talk.session, cwd=str(other.work), mcp_servers=[])
+        assert other.watcher.said("user_message_chunk") == f"say onewrite {tmp_path}/new.txt"
+        assert other.watcher.said() == "oneWritten."
+        assert other.watcher.statuses()[-1] == "completed"
+        other.session = talk.session
+        assert (await other.said("recall")).startswith("3 prompts")
+
+
+async def test_a_fork_knows_what_was_said_and_leaves_its_origin_alone(tmp_path: Path) -> None:
+    async with in_memory(tmp_path) as (talk, _):
+        await talk.prompt("say one")
+        forked = await talk.agent.fork_session(session_id=talk.session, cwd=str(talk.work))
+        branch = Talk(talk.agent, talk.watcher, talk.work)
+        branch.session = forked.session_id
+        assert branch.session != talk.session
+        assert (await branch.said("recall")).startswith("2 prompts")
+        assert (await talk.said("recall")).startswith("2 prompts")
+
+
+async def test_sessions_are_listed_by_their_workspace_in_pages(tmp_path: Path) -> None:
+    async with in_memory(tmp_path) as (talk, _):
+        await talk.prompt("say a first prompt")
+        found = (await talk.agent.list_sessions(cwd=str(talk.work))).sessions
+        assert [(one.session_id, one.cwd, one.title) for one in found] == [
+            (talk.session, str(talk.work), "say a first prompt")
+        ]
+        assert (await talk.agent.list_sessions(cwd="/elsewhere")).sessions == []
+        with pytest.raises(RequestError, match="no cursor"):
+            await talk.agent.list_sessions(cursor="soon")
+
+
+@pytest.mark.parametrize("session", ["7d9b6f3e-0000-4000-8000-000000000000", "../../etc/passwd", ""])
+async def test_a_session_that_is_not_there_is_not_found(tmp_path: Path, session: str) -> None:
+    async with in_memory(tmp_path, open_session=False) as (talk, _):
+        with pytest.raises(RequestError, match="knows no session"):
+            await talk.agent.resume_session(session_id=session, cwd=str(talk.work), mcp_servers=[])
+
+
+async def test_bad_parameters_name_their_field(tmp_path: Path) -> None:
+    async with in_memory(tmp_path) as (talk, _):
+        with pytest.raises(RequestError, match="absolute path"):
+            await talk.agent.new_session(cwd="work", mcp_servers=[])
+        with pytest.raises(RequestError, match="is open"):
+            await talk.agent.set_session_mode(session_id="nobody", mode_id="plan")
+        with pytest.raises(RequestError, match="claude-login"):
+            await talk.agent.authenticate(method_id="magic")
+
+
+async def test_logging_in_starts_the_next_turn_with_a_fresh_process(tmp_path: Path) -> None:
+    async with in_memory(tmp_path) as (talk, agent):
+        before = agent._sessions[talk.session].pid
+        await talk.agent.authenticate(method_id="claude-login")
+        assert await talk.said("say back") == "back"
+        assert agent._sessions[talk.session].pid != before
+
+
+# -- the program --
+
+
+async def test_the_bridge_speaks_only_the_protocol_and_takes_options(tmp_path: Path) -> None:
+    async with on_stdio(tmp_path, "--model", "small", "--max-turns", "5", "--add-dir", "/srv") as (talk, _):
+        said = await talk.said("recall")
+        assert "'--model', 'small', '--max-turns', '5', '--add-dir', '/srv'" in said
+
+
+async def test_a_client_can_ask_for_options(tmp_path: Path) -> None:
+    async with in_memory(tmp_path, open_session=False) as (talk, _):
+        await talk.open(claudeCode={"options": {"permissionMode": "plan", "maxBudgetUsd": 2.5}})
+        assert talk.opened.modes.current_mode_id == "plan"
+        assert "'--max-budget-usd', '2.5'" in await talk.said("recall")
+
+
+def test_help_is_for_people() -> None:
+    told = subprocess.run(
+        [sys.executable, "-m", "pilothouse.adapters.claude", "--help"], capture_output=True, text=True, check=True
+    )
+    assert "PILOTHOUSE_CLAUDE" in told.stdout
+
+
+async def test_secrets_of_servers_are_in_a_file_that_ends_with_the_session(tmp_path: Path) -> None:
+    async with in_memory(tmp_path, open_session=False) as (talk, _):
+        server = schema.McpServerStdio(
+            name="db", command="db-mcp", args=["-v"], env=[schema.EnvVariable(name="KEY", value="hush")]
+        )
+        talk.opened = await talk.agent.new_session(cwd=str(talk.work), mcp_servers=[server])
+        talk.session = talk.opened.session_id
+        said = await talk.said("recall")
+        assert "hush" not in said
+        words: list[str] = eval(said.partition("words ")[2])
+        config = Path(words[words.index("--mcp-config") + 1])
+        assert json.loads(config.read_bytes())["mcpServers"]["db"]["env"] == {"KEY": "hush"}
+        assert config.stat().st_mode & 0o077 == 0
+        await talk.agent.close_session(session_id=talk.session)
+        assert not config.exists()
+
+
+# -- its parts --
+
+
+def test_the_program_is_named_by_a_variable() -> None:
+    assert program({"PILOTHOUSE_CLAUDE": "/opt/claude"}) == "/opt/claude"
+    assert program({}) == program({"PILOTHOUSE_CLAUDE": ""}) == "claude"
+
+
+def test_the_cli_does_not_know_that_another_one_runs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDECODE", "1")
+    monkeypatch.setenv("PILOTHOUSE_TOKEN", "hush")
+    assert not {"CLAUDECODE", "PILOTHOUSE_TOKEN"} & environment().keys()
+
+
+def test_only_what_is_wanted_is_among_the_arguments() -> None:
+    assert "--model" not in arguments(Options(), ())
+    words = arguments(Options(model="opus", directories=("/a", "/b")), ("--resume", "x"), "/tmp/servers")
+    assert words[-10:] == [
+        "--resume",
+        "x",
+        "--model",
+        "opus",
+        "--mcp-config",
+        "/tmp/servers",
+        *_directories("/a", "/b"),
+    ]
+
+
+def _directories(*names: str) -> list[str]:
+    return [word for name in names for word in ("--add-dir", name)]
+
+
+@pytest.mark.parametrize("wanted", [None, [], {"options": 3}, {"options": {"maxTurns": "many", "model": 4}}])
+def test_nonsense_among_the_options_is_left_out(wanted: Any) -> None:
+    defaults = Options(model="opus", max_turns=3)
+    assert options_from(defaults, wanted) == defaults
+
+
+def test_servers_get_the_shape_of_the_cli() -> None:
+    header = schema.HttpHeader(name="X", value="1")
+    http = schema.HttpMcpServer(name="web", url="http://localhost/", headers=[header])
+    told = server_config([http, schema.SseMcpServer(name="old", url="http://localhost/sse")])
+    assert json.loads(told or b"") == {
+        "mcpServers": {
+            "web": {"type": "http", "url": "http://localhost/", "headers": {"X": "1"}},
+            "old": {"type": "sse", "url": "http://localhost/sse", "headers": {}},
+        }
+    }
+    assert server_config([]) is None
+
+
+# -- history --
+
+ID = "11111111-1111-4111-8111-111111111111"
+
+
+def record(kind: str, content: Any, **fields: Any) -> dict[str, Any]:
+    return {"type": kind, "message": {"role": kind, "content": content}, "cwd": "/work", **fields}
+
+
+def kept(home: Path, *records: Any) -> Path:
+    place = home / "projects" / "-work"
+    place.mkdir(parents=True)
+    path = place / f"{ID}.jsonl"
+    path.write_text("\n".join(one if isinstance(one, str) else json.dumps(one) for one in records) + "\n")
+    return path
+
+
+def test_a_title_is_the_one_given_else_the_first_words(tmp_path: Path) -> None:
+    kept(tmp_path / "a", {"type": "queue-operation"}, record("user", "Mend the pump\nplease"))
+    kept(tmp_path / "b", record("user", "Mend it"), {"type": "ai-title", "aiTitle": "Pump"})
+    assert [one["title"] for one in history.listing(tmp_path / "a")] == ["Mend the pump …"]
+    assert [one["title"] for one in history.listing(tmp_path / "b")] == ["Pump"]
+
+
+def test_what_the_cli_put_in_is_not_told_as_the_users_words(tmp_path: Path) -> None:
+    path = kept(
+        tmp_path,
+        "{ broken",
+        record("user", "Caveat", isMeta=True),
+        record("user", "to a sub-agent", isSidechain=True),
+        record("user", "<command-name>/review</command-name> <command-args>a.py</command-args>"),
+        record("user", [{"type": "text", "text": "<system-reminder>x</system-reminder>"}]),
+        record("user", "[Request interrupted by user]"),
+        record("user", [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}}]),
+        [1, 2],
+    )
+    told = list(history.conversation(path))
+    assert [one["content"] for one in told] == [
+        {"type": "text", "text": "/review a.py"},
+        {"type": "image", "data": "AA==", "mimeType": "image/png"},
+    ]
+
+
+def test_a_home_that_is_not_there_has_no_sessions(tmp_path: Path) -> None:
+    assert history.listing(tmp_path / "nowhere") == []
+    assert history.find(tmp_path / "nowhere", ID) is None
+
+
+def test_a_file_without_a_turn_is_found_and_is_no_session(tmp_path: Path) -> None:
+    path = kept(tmp_path, {"type": "queue-operation", "cwd": "/work"})
+    assert history.find(tmp_path, ID) == path
+    assert not history.has_turns(path)
+    assert history.listing(tmp_path) == []
+
+
+def test_the_home_is_where_the_cli_has_it() -> None:
+    assert history.cli_home({"CLAUDE_CONFIG_DIR": "/x"}) == Path("/x")
+    assert history.cli_home({"HOME": "/home/me"}) == Path("/home/me/.claude")
