@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+JOBS ?= 2
 NODE := tests/interop
 NODE_READY := $(NODE)/node_modules/.ready
 SDK := agent-client-protocol==0.12.1
@@ -40,7 +41,7 @@ run: $(READY) ## start the demo: the scripted agent in your terminal
 
 test: $(READY) $(NODE_READY) $(SDK_READY) ## run every test that this machine can run, after the checks
 	@$(MAKE) --no-print-directory check
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile $(ARGS)
 
 check: $(READY) ## formatting, lint, types, generated code
 	$(BIN)/ruff format --check --quiet .
@@ -50,9 +51,10 @@ check: $(READY) ## formatting, lint, types, generated code
 	$(BIN)/python tools/generate_reference.py --check
 	$(BIN)/python tools/generate_cli.py --check
 
-soak: $(READY) ## kill the hub 200 times under load, the log 200 times, and flood a terminal with a gibibyte
+soak: $(READY) ## half an hour: 200 kills of the hub and of the log, a gibibyte of output, 200 restless consumers
 	PILOTHOUSE_SOAK=1 $(BIN)/python -m pytest -s $(ARGS) tests/interaction/test_hub_crash.py \
-		tests/interaction/test_log_faults.py tests/interaction/test_terminals_load.py
+		tests/interaction/test_log_faults.py tests/interaction/test_terminals_load.py \
+		tests/interaction/test_terminal_output.py tests/e2e/test_server_soak.py
 
 lab: $(READY) ## real agents (AGENTS="claude codex …") against a scripted model; installs up to 2 GB into LAB
 	$(BIN)/python -m tests.lab.agents $(LAB) $(AGENTS)
@@ -72,6 +74,7 @@ bench: $(READY) ## compare with the official SDK, with plain JSON, and with what
 	$(BIN)/python bench/model.py
 	$(BIN)/python bench/log.py
 	$(BIN)/python bench/hub.py
+	$(BIN)/python bench/server.py
 
 build: $(READY) ## build the wheel and the source distribution
 	$(BIN)/python -m pip install --quiet build

@@ -1,9 +1,11 @@
-"""Shared by all tests: with PILOTHOUSE_NO_SKIP a skip is a failure, so that CI cannot pass by not looking."""
+"""Shared by all tests: with PILOTHOUSE_NO_SKIP a skip is a failure, so that CI cannot pass by not looking; and figures
+that tests tell are shown at the end of a run, also by those that ran in another process.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
@@ -16,3 +18,22 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if report.skipped and os.environ.get("PILOTHOUSE_NO_SKIP"):
         report.outcome = "failed"
         report.longrepr = f"skipped, which PILOTHOUSE_NO_SKIP forbids: {report.longrepr}"
+
+
+TOLD = "told"
+
+
+@pytest.fixture
+def tell(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Says something that whoever ran the tests should read."""
+    return lambda text: record_property(TOLD, text)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    reports = [report for kind in terminalreporter.stats.values() for report in kind]
+    ends = [report for report in reports if getattr(report, "when", "") == "teardown"]
+    told = [text for report in ends for name, text in report.user_properties if name == TOLD]
+    if told:
+        terminalreporter.section("figures")
+        for text in told:
+            terminalreporter.write_line(text)

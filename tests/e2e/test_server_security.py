@@ -37,20 +37,12 @@ AUDIT = "pilothouse.audit"
 
 
 @pytest.fixture(autouse=True)
-def attempts(request: pytest.FixtureRequest) -> Attempts:
+def attempts(request: pytest.FixtureRequest, tell: Callable[[str], None]) -> Iterator[Attempts]:
     ATTEMPTS.what = request.node.originalname
-    return ATTEMPTS
-
-
-@pytest.fixture(scope="module", autouse=True)
-def total(request: pytest.FixtureRequest) -> Iterator[None]:
-    yield
-    plugins = request.config.pluginmanager
-    reporter, capture = plugins.get_plugin("terminalreporter"), plugins.get_plugin("capturemanager")
-    if reporter is not None and capture is not None:
+    yield ATTEMPTS
+    if request.node is [item for item in request.session.items if item.path == request.node.path][-1]:
         counts = ATTEMPTS.count
-        with capture.global_and_fixture_disabled():
-            reporter.write_line(f"\nattempts to get in: {counts.total()} in {len(counts)} ways, all refused")
+        tell(f"attempts to get in: {counts.total()} in {len(counts)} ways, all refused")
 
 
 class Clock:

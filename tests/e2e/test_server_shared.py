@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -269,7 +269,9 @@ async def test_the_typescript_sdk_shares_a_session_too(tmp_path: Path) -> None:
         assert set(told["seqs"]) <= set(consumer.seqs)
 
 
-async def test_fifty_consumers_follow_one_flood_and_each_gets_all_of_it(tmp_path: Path, capsys: Any) -> None:
+async def test_fifty_consumers_follow_one_flood_and_each_gets_all_of_it(
+    tmp_path: Path, tell: Callable[[str], None]
+) -> None:
     async with asyncio.timeout(4 * PATIENCE), serving(tmp_path) as served:
         session = await served.hub.start_session("demo", tmp_path, start=True)
         await session.prompt("echo ready")
@@ -286,9 +288,8 @@ async def test_fifty_consumers_follow_one_flood_and_each_gets_all_of_it(tmp_path
             await session.prompt(f"flood {FLOOD}")
             report = json.loads(await program.stdout.readline())
             await program.wait()
-    with capsys.disabled():
-        print(
-            f"\n{CONSUMERS} WebSocket consumers, one flood of {FLOOD} updates: {report['median']:,.0f} events/s each "
-            f"(slowest {report['least']:,.0f}), {report['frames']:.0f} frames each"
-        )
+    tell(
+        f"{CONSUMERS} WebSocket consumers, one flood of {FLOOD} updates: {report['median']:,.0f} events/s each "
+        f"(slowest {report['least']:,.0f}), {report['frames']:.0f} frames each"
+    )
     assert report["complete"] == CONSUMERS

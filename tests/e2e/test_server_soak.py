@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,14 +18,14 @@ FULL = bool(os.environ.get("PILOTHOUSE_SOAK"))
 
 @pytest.mark.slow
 async def test_every_consumer_is_complete_and_the_server_stays_small(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], tell: Callable[[str], None]
 ) -> None:
-    def tell(text: str) -> None:
+    def show(text: str) -> None:
         with capsys.disabled():
             print(f"\n{text}", flush=True)
 
     if FULL:
-        report = await soak(tmp_path, seconds=600, sessions=50, consumers=200, tell=tell)
+        report = await soak(tmp_path, seconds=600, sessions=50, consumers=200, tell=show)
     else:
         report = await soak(tmp_path, seconds=8, sessions=4, consumers=16)
     tell(str(report))

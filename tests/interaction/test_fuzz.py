@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -134,7 +135,7 @@ class FuzzedAgent(Agent):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("side", ["client", "agent"])
-async def test_mutated_lines_never_break_a_connection(side: str, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_mutated_lines_never_break_a_connection(side: str, tell: Callable[[str], None]) -> None:
     near, far = memory_pair()
     seen: Counter[str] = Counter()
 
@@ -165,9 +166,8 @@ async def test_mutated_lines_never_break_a_connection(side: str, capsys: pytest.
         await connection.close()
     assert seen["handler_error"] == 0
     assert seen["malformed"] > LINES / 10, "most mutations should be visible"
-    with capsys.disabled():
-        kinds = ", ".join(f"{count:,} {kind}" for kind, count in seen.most_common())
-        print(f"\nfuzz {side}: {sent:,} mutated lines, {answered:,} calls answered meanwhile; {kinds}")
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in seen.most_common())
+    tell(f"fuzz {side}: {sent:,} mutated lines, {answered:,} calls answered meanwhile; {kinds}")
 
 
 async def call(connection: Any, side: str) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -251,20 +252,18 @@ async def measured(home: Path, megabytes: int) -> list[Any]:
 
 
 async def test_long_lines_arrive_up_to_the_limit_within_bounded_memory(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, tell: Callable[[str], None]
 ) -> None:
     before, after, length, reason, diagnostics = await measured(tmp_path / "60", 60)
     assert (length, reason, diagnostics) == (60 * 1024 * 1024 + len("warmdonestill here"), "end_turn", [])
     assert after - before < 60 * 12
-    with capsys.disabled():
-        print(f"\na line of 60 MiB: {before} MiB before, at most {after} MiB")
+    tell(f"a line of 60 MiB: {before} MiB before, at most {after} MiB")
     before, after, length, reason, diagnostics = await measured(tmp_path / "70", 70)
     assert (length, reason) == (len("warmdonestill here"), "end_turn")
     assert len(diagnostics) == 1
     assert "is over the limit" in diagnostics[0]
     assert after - before < 64 * 4
-    with capsys.disabled():
-        print(f"a line of 70 MiB, which is passed over: {before} MiB before, at most {after} MiB")
+    tell(f"a line of 70 MiB, which is passed over: {before} MiB before, at most {after} MiB")
 
 
 async def test_answers_with_wrong_ids_are_diagnosed_and_passed_over(tmp_path: Path) -> None:

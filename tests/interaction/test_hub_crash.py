@@ -96,7 +96,9 @@ async def run_and_kill(home: Path, directory: Path, ledger: Ledger, phase: str, 
     return code != 0
 
 
-async def test_nothing_is_lost_when_the_hub_is_killed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_nothing_is_lost_when_the_hub_is_killed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], tell: Callable[[str], None]
+) -> None:
     home, directory, mark = tmp_path / "home", tmp_path / "project", f"soak-{os.getpid()}-{random.randrange(10**9)}"
     home.mkdir()
     directory.mkdir()
@@ -120,8 +122,7 @@ async def test_nothing_is_lost_when_the_hub_is_killed(tmp_path: Path, capsys: py
                 print(f"  {count['kills']:4} kills, {ledger.acknowledged:,} events, {time.monotonic() - began:.0f} s")
     await look(home, ledger, mark, everything=True)
     await go_on(home, ledger)
-    with capsys.disabled():
-        print(f"\n{summary(ledger)}")
+    tell(summary(ledger))
     assert ledger.faults == []
     assert all(count[fault] == 0 for fault in (*FAULTS, "orphans"))
     assert count["E"] > KILLS

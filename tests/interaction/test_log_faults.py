@@ -12,7 +12,7 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -146,7 +146,7 @@ async def test_positions_are_not_given_twice_when_the_newest_session_is_deleted(
 
 
 async def test_killed_at_any_moment_no_acknowledged_event_is_lost_and_no_seq_is_given_twice(
-    path: Path, capsys: pytest.CaptureFixture[str]
+    path: Path, tell: Callable[[str], None]
 ) -> None:
     sessions = ["a", "b", "c"]
     async with SQLiteLog(path) as log:
@@ -183,8 +183,7 @@ async def test_killed_at_any_moment_no_acknowledged_event_is_lost_and_no_seq_is_
                 assert await log.last_seq(session) == len(entries)
     counts["acknowledged"] = sum(acknowledged.values())
     counts["stored"] = sum(map(len, known.values()))
-    with capsys.disabled():
-        print(f"\nlog killed: {counts}")
+    tell(f"log killed: {counts}")
     assert counts["lost"] == 0
     assert counts["acknowledged"] > 0
 

@@ -9,9 +9,8 @@ import json
 import os
 import random
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
-
-import pytest
 
 from pilothouse.dialects.acp import Translator, to_updates
 from pilothouse.dialects.packets import packets_from_event
@@ -91,7 +90,7 @@ def corpus() -> list[dict[str, Any]]:
     return [json.loads(update) for name in SCENARIOS for update in played(name).updates]
 
 
-def test_mutated_updates_become_events_and_leave_nothing_open(capsys: pytest.CaptureFixture[str]) -> None:
+def test_mutated_updates_become_events_and_leave_nothing_open(tell: Callable[[str], None]) -> None:
     mutator = Mutator(corpus(), SEED)
     kinds: Counter[str] = Counter()
     sent = 0
@@ -117,11 +116,10 @@ def test_mutated_updates_become_events_and_leave_nothing_open(capsys: pytest.Cap
         assert not any(balance.values()), balance
         assert session.status == "idle"
         assert all(call.status in ("completed", "failed", "cancelled") for call in session.tool_calls)
-    with capsys.disabled():
-        print(f"\nfuzz updates: {sent:,} mutated, {kinds.total():,} events of {len(kinds)} types")
+    tell(f"fuzz updates: {sent:,} mutated, {kinds.total():,} events of {len(kinds)} types")
 
 
-def test_mutated_commands_are_read_or_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+def test_mutated_commands_are_read_or_refused_by_name(tell: Callable[[str], None]) -> None:
     mutator = Mutator(COMMANDS, SEED)
     outcomes: Counter[str] = Counter()
     for _ in range(LINES):
@@ -134,8 +132,7 @@ def test_mutated_commands_are_read_or_refused_by_name(capsys: pytest.CaptureFixt
             assert parse_command(encode_command(command)) == command
             outcomes["read"] += 1
     assert outcomes["refused"] > outcomes["read"] > 0
-    with capsys.disabled():
-        print(f"\nfuzz commands: {LINES:,} mutated, {dict(outcomes)}")
+    tell(f"fuzz commands: {LINES:,} mutated, {dict(outcomes)}")
 
 
 def shell_line(rng: random.Random) -> str:
@@ -154,7 +151,7 @@ def shell_line(rng: random.Random) -> str:
     return line
 
 
-def test_mutated_shell_lines_are_judged_and_decided(capsys: pytest.CaptureFixture[str]) -> None:
+def test_mutated_shell_lines_are_judged_and_decided(tell: Callable[[str], None]) -> None:
     rng = random.Random(SEED)
     levels: Counter[str] = Counter()
     outcomes: Counter[str] = Counter()
@@ -169,5 +166,4 @@ def test_mutated_shell_lines_are_judged_and_decided(capsys: pytest.CaptureFixtur
         if decision.outcome == "allow":
             assert risk.level in ("low", "medium"), line
     assert outcomes["allow"], "the policy allows something"
-    with capsys.disabled():
-        print(f"\nfuzz shell: {LINES // 2:,} mutated twice over, {dict(levels)}, {dict(outcomes)}")
+    tell(f"fuzz shell: {LINES // 2:,} mutated twice over, {dict(levels)}, {dict(outcomes)}")

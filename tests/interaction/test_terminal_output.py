@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -139,7 +140,7 @@ async def test_many_small_writes_are_few_events(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is measured as Linux tells it")
-async def test_a_flood_leaves_a_small_log_and_flat_memory(tmp_path: Path) -> None:
+async def test_a_flood_leaves_a_small_log_and_flat_memory(tmp_path: Path, tell: Callable[[str], None]) -> None:
     line = "a line of a flood that nobody wants to read"
     async with odd_hub(tmp_path) as hub, asyncio.timeout(150):
         await run(hub, tmp_path, f"shell early yes '{line}' | head -c {8 * MIB}")
@@ -154,7 +155,7 @@ async def test_a_flood_leaves_a_small_log_and_flat_memory(tmp_path: Path) -> Non
     pieces = printed(events)
     stored = sum(len(piece.encode()) for piece in pieces)
     size = sum(file.stat().st_size for file in tmp_path.glob("*.db*"))
-    print(
+    tell(
         f"{FLOOD // MIB} MiB printed: {len(pieces)} events with {stored:,} bytes, memory "
         f"{before / MIB:.0f} -> {peak / MIB:.0f} MiB at most, two floods leave a log of {size:,} bytes"
     )

@@ -9,6 +9,7 @@ import asyncio
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,9 @@ async def highest(until: asyncio.Task[ExitStatus]) -> int:
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is measured as Linux tells it")
 @pytest.mark.parametrize("followed", [False, True], ids=["alone", "followed"])
-async def test_a_flood_stays_within_the_limit_and_in_flat_memory(tmp_path: Path, followed: bool) -> None:
+async def test_a_flood_stays_within_the_limit_and_in_flat_memory(
+    tmp_path: Path, followed: bool, tell: Callable[[str], None]
+) -> None:
     pieces: list[str] = []
     on_output = (lambda _, text: pieces.append(text)) if followed else None
     flood = FLOOD if not followed else FLOOD // 4
@@ -59,7 +62,7 @@ async def test_a_flood_stays_within_the_limit_and_in_flat_memory(tmp_path: Path,
     assert output.text.endswith("the end\n")
     assert "\ufffd" not in output.text[:-80]
     streamed = sum(len(text.encode()) for text in pieces)
-    print(
+    tell(
         f"{flood // MIB} MiB in {seconds:.1f} s: memory {before / MIB:.0f} -> {peak / MIB:.0f} MiB at most, "
         f"{len(output.text.encode())} bytes kept, {streamed} handed on in {len(pieces)} pieces"
     )

@@ -29,6 +29,8 @@ class RealAgent:
     package: str
     command: tuple[str, ...]
     configure: Callable[[Path, str], Mapping[str, str]]
+    bridge: tuple[str, ...] = ()
+    """What is started in its place, and starts the program itself: it is told where that is by a variable."""
     mode: str | None = None
     """The mode in which it asks its user, where it starts in another."""
 
@@ -122,6 +124,13 @@ AGENTS = {
     agent.name: agent
     for agent in (
         RealAgent("claude", "@agentclientprotocol/claude-agent-acp@0.99.1", ("claude-agent-acp",), _claude),
+        RealAgent(
+            "claude-code",
+            "@anthropic-ai/claude-code@2.1.325",
+            ("claude",),
+            _claude,
+            bridge=(sys.executable, "-m", "pilothouse.adapters.claude"),
+        ),
         RealAgent("opencode", "opencode-ai@1.18.33", ("opencode", "acp"), _opencode),
         RealAgent("gemini", "@google/gemini-cli@0.61.0", ("gemini", "--acp"), _gemini),
         RealAgent("codex", "@agentclientprotocol/codex-acp@2.6.0", ("codex-acp",), _codex, mode="read-only"),
@@ -149,18 +158,13 @@ def spec(agent: RealAgent, lab: Path, home: Path, url: str) -> AgentSpec:
         **dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost"),
         **agent.configure(home, url),
     }
-    variables = (f"{name}={value}" for name, value in environment.items())
     program, *arguments = agent.command
-    command = (
-        sys.executable,
-        "-S",
-        "-E",
-        CLEAN,
-        *variables,
-        "--",
-        str(programs(lab, agent.name) / program),
-        *arguments,
-    )
+    words = (str(programs(lab, agent.name) / program), *arguments)
+    if agent.bridge:
+        environment["PILOTHOUSE_CLAUDE"] = words[0]
+        words = agent.bridge
+    variables = (f"{name}={value}" for name, value in environment.items())
+    command = (sys.executable, "-S", "-E", CLEAN, *variables, "--", *words)
     return AgentSpec(name=agent.name, command=command)
 
 

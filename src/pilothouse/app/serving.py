@@ -117,10 +117,11 @@ class Serving:
 
     def _token(self) -> str:
         """The home's token where a port needs one; else one that nobody knows."""
-        if self._bound is None and HAS_SOCKETS:
-            return secrets.token_urlsafe(32)
-        from ..server.tokens import load_token
+        from ..server.tokens import close_directory, load_token
 
+        if self._bound is None and HAS_SOCKETS:
+            self.notices = close_directory(self._config.home)
+            return secrets.token_urlsafe(32)
         token = load_token(self._config.home)
         self.notices = token.notices
         return token.value

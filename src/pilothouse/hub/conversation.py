@@ -26,11 +26,11 @@ from ..log.base import EventLog
 from ..model.events import ACPEvent, Event
 from ..model.session import sound
 from .approvals import Approvals
-from .errors import Busy, HubError, IllegalCommand, NotStored
+from .errors import Busy, HubError, IdReused, IllegalCommand, NotStored
 from .link import AUTH_REQUIRED, AgentLink
 from .questions import Questions
 from .recorder import Recorder
-from .turns import Prompt, PromptQueue, TurnResult, result_of, stored_result
+from .turns import Prompt, PromptQueue, TurnResult, digest_of, result_of, stored_result
 
 __all__ = ["Conversation", "shown"]
 
@@ -80,14 +80,16 @@ class Conversation:
     async def send(self, content: Any, client_request_id: str | None = None, *, queue: bool = True) -> Prompt:
         """Accept a prompt; it runs when those before it are done. The same `client_request_id` is the same prompt.
 
-        Raises IllegalCommand, QueueFull, NotStored; Busy when it would have to wait and `queue` is false.
+        Raises IllegalCommand, IdReused, QueueFull, NotStored; Busy when it would have to wait and `queue` is false.
         """
-        turn_id = f"turn_{secrets.token_hex(6)}"
+        turn_id, digest = f"turn_{secrets.token_hex(6)}", None
         if client_request_id is not None:
             if sound(client_request_id) != client_request_id:  # stored as another one, it could become a third's
                 raise IllegalCommand(f"`client_request_id` has half a character in it: {client_request_id!a}")
-            known = self._requests.get(client_request_id) or await self._known(client_request_id)
+            digest = digest_of(content)
+            known = self._requests.get(client_request_id) or await self._known(client_request_id, digest)
             if isinstance(known, Prompt):
+                _check_same(client_request_id, known.digest, digest)
                 return known
             turn_id = known or turn_id
         if self.over is not None:
@@ -95,7 +97,7 @@ class Conversation:
         if not queue and (self.turn is not None or self.queue or self.is_held):
             turn = self.turn.turn_id if self.turn is not None else None
             raise Busy("another turn runs or waits in this session", sessionId=self._session_id, turnId=turn)
-        prompt = Prompt(turn_id, content, client_request_id)
+        prompt = Prompt(turn_id, content, client_request_id, digest)
         shown(content)  # raises now, not later, for what is no content
         self.queue.put(prompt)
         if client_request_id is not None:
@@ -108,17 +110,19 @@ class Conversation:
         self._start_next()
         return prompt
 
-    async def _known(self, client_request_id: str) -> Prompt | str | None:
+    async def _known(self, client_request_id: str, digest: str) -> Prompt | str | None:
         """The prompt that this request became: live, or one that has ended; or the turn that it was to become."""
-        turn_id = await self._log.turns.get(self._session_id, client_request_id)
+        record = await self._log.turns.record(self._session_id, client_request_id)
         live = self._requests.get(client_request_id)  # it may have come meanwhile
-        if live is not None or turn_id is None:
+        if live is not None or record is None:
             return live
+        _check_same(client_request_id, record.digest, digest)
+        turn_id = record.turn_id
         result = await stored_result(self._log, self._session_id, turn_id)
         live = self._requests.get(client_request_id)
         if live is not None or result is None:
             return live or turn_id
-        prompt = Prompt(turn_id, None, client_request_id)
+        prompt = Prompt(turn_id, None, client_request_id, record.digest)
         prompt.phase = "ending"
         prompt.settle(result)
         return prompt
@@ -126,7 +130,7 @@ class Conversation:
     def _claim(self, prompt: Prompt) -> list[Any]:
         if prompt.client_request_id is None:
             return []
-        claim = self._log.turns.claiming(self._session_id, prompt.client_request_id, prompt.turn_id)
+        claim = self._log.turns.claiming(self._session_id, prompt.client_request_id, prompt.turn_id, prompt.digest)
         return [msgspec.structs.replace(claim, keep=True)]
 
     def queued(self, prompt_id: str) -> Prompt:
@@ -351,6 +355,13 @@ class Conversation:
         if prompt is not None:
             await asyncio.wait((prompt.done,))
         self._end_asking(reason)
+
+
+def _check_same(client_request_id: str, before: str | None, now: str) -> None:
+    """Raises IdReused when it is known that another request had this id."""
+    if before is not None and before != now:
+        message = f"`client_request_id` {client_request_id!r} was given to a prompt that says something else"
+        raise IdReused(f"{message}; choose a new one", field="client_request_id")
 
 
 def shown(content: Any) -> list[dict[str, Any]]:

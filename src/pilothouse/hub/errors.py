@@ -5,6 +5,7 @@
     ├── UnknownApproval     there is no such approval or question
     ├── DecidedOtherwise    somebody else decided first, and not the same
     ├── IllegalCommand      the session's status does not allow it
+    │   └── IdReused        the id of a request was given to another one before
     ├── QueueFull           too many prompts wait already
     ├── Busy                a turn runs, and the prompt was not to wait
     ├── Unsupported         the agent cannot do it
@@ -26,6 +27,7 @@ __all__ = [
     "Busy",
     "DecidedOtherwise",
     "HubError",
+    "IdReused",
     "IllegalCommand",
     "NotStored",
     "QueueFull",
@@ -63,6 +65,10 @@ class DecidedOtherwise(HubError):
 
 class IllegalCommand(HubError):
     code = "illegal_command"
+
+
+class IdReused(IllegalCommand):
+    code = "id_reused"
 
 
 class QueueFull(HubError):

@@ -183,8 +183,8 @@ class HubSession:
     async def send(self, content: Any, *, client_request_id: str | None = None, queue: bool = True) -> Prompt:
         """Accept a prompt: text, or content blocks. It runs when those before it are done; await its `done`.
 
-        The same `client_request_id` again is the same prompt, also after a restart. Raises IllegalCommand, QueueFull,
-        NotStored; Busy when it would have to wait and `queue` is false.
+        The same `client_request_id` again is the same prompt, also after a restart. Raises IllegalCommand, IdReused
+        when that prompt said something else, QueueFull, NotStored; Busy when it would have to wait and `queue` is false.
         """
         return await self._turns.send(content, client_request_id, queue=queue)
 

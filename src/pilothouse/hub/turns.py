@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
+import msgspec
+
+from ..acp.model import to_wire
+from ..dialects.acp.content import as_blocks
 from ..log.base import EventLog
 from ..model.events import CustomEvent, Event, SessionErrorEvent, decode_event
 from .errors import QueueFull
 
-__all__ = ["Prompt", "PromptQueue", "TurnResult", "result_of", "stored_result"]
+__all__ = ["Prompt", "PromptQueue", "TurnResult", "digest_of", "result_of", "stored_result"]
 
 QUEUE_LIMIT = 100
 
@@ -35,13 +40,17 @@ class Prompt:
     """
 
     __slots__ = (
-        *("cancelled", "client_request_id", "content", "deadline", "done", "phase", "queued", "stored", "turn_id"),
+        *("cancelled", "client_request_id", "content", "deadline", "digest", "done", "phase", "queued", "stored"),
+        "turn_id",
     )
 
-    def __init__(self, turn_id: str, content: Any, client_request_id: str | None = None) -> None:
+    def __init__(
+        self, turn_id: str, content: Any, client_request_id: str | None = None, digest: str | None = None
+    ) -> None:
         self.turn_id = turn_id
         self.content = content
         self.client_request_id = client_request_id
+        self.digest = digest
         self.cancelled = False
         self.phase: Phase = "waiting"
         self.queued: Event | None = None
@@ -100,6 +109,12 @@ class PromptQueue:
     def clear(self) -> list[Prompt]:
         waiting, self._waiting = list(self._waiting), deque()
         return waiting
+
+
+def digest_of(content: Any) -> str:
+    """What tells the content of one request from that of another. Text, and a block of that text, are the same."""
+    blocks = to_wire(as_blocks(content))
+    return hashlib.sha256(msgspec.json.encode(blocks, order="deterministic")).hexdigest()
 
 
 def result_of(turn_id: str, events: Sequence[Event]) -> TurnResult:

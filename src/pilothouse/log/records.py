@@ -110,7 +110,10 @@ class Device(Record, frozen=True, kw_only=True):
 
 
 class Turn(Record, frozen=True, kw_only=True):
-    """Which turn a client's request started; a request sent again finds the same turn."""
+    """Which turn a client's request started; a request sent again finds the same turn.
+
+    `digest` tells it from another request under the same id; None where none was kept.
+    """
 
     table = "turns"
     key = ("session_id", "client_request_id")
@@ -119,6 +122,7 @@ class Turn(Record, frozen=True, kw_only=True):
     client_request_id: str
     turn_id: str
     created: str
+    digest: str | None = None
 
 
 class Setting(Record, frozen=True, kw_only=True):

@@ -261,9 +261,11 @@ class Devices(Store):
 class Turns(Store):
     """Which turn a client's request became; sending it again must not start another."""
 
-    def claiming(self, session_id: str, client_request_id: str, turn_id: str) -> Insert[Turn]:
+    def claiming(
+        self, session_id: str, client_request_id: str, turn_id: str, digest: str | None = None
+    ) -> Insert[Turn]:
         """The change for `also`: RecordExists when the request is known, and nothing is written."""
-        return Insert(self._turn(session_id, client_request_id, turn_id))
+        return Insert(self._turn(session_id, client_request_id, turn_id, digest))
 
     async def claim(self, session_id: str, client_request_id: str, turn_id: str) -> str:
         """The turn of this request: `turn_id`, or the one that had it first. Raises UnknownSession."""
@@ -271,12 +273,20 @@ class Turns(Store):
         return cast(Turn, await self._one(Insert(turn, keep=True))).turn_id
 
     async def get(self, session_id: str, client_request_id: str) -> str | None:
-        found = await self._get(Turn, session_id, client_request_id)
+        found = await self.record(session_id, client_request_id)
         return found.turn_id if found else None
 
-    def _turn(self, session_id: str, client_request_id: str, turn_id: str) -> Turn:
-        now = self._keeper.now()
-        return Turn(session_id=session_id, client_request_id=client_request_id, turn_id=turn_id, created=now)
+    async def record(self, session_id: str, client_request_id: str) -> Turn | None:
+        return await self._get(Turn, session_id, client_request_id)
+
+    def _turn(self, session_id: str, client_request_id: str, turn_id: str, digest: str | None = None) -> Turn:
+        return Turn(
+            session_id=session_id,
+            client_request_id=client_request_id,
+            turn_id=turn_id,
+            created=self._keeper.now(),
+            digest=digest,
+        )
 
 
 class Settings(Store):

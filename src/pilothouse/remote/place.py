@@ -42,6 +42,8 @@ class Place(Struct, frozen=True, kw_only=True, rename=camel, omit_defaults=True)
 def read_place(home: Path) -> Place | None:
     """What the home says of its hub; None when it says nothing that can be used. Whether it lives is another matter."""
     try:
+        if HAS_SOCKETS and not _is_mine(home.stat(), 0o022):  # what it says could be anybody's
+            return None
         place = msgspec.json.decode((home / FILE).read_bytes(), type=Place)
     except (OSError, msgspec.DecodeError):
         return None
@@ -101,8 +103,13 @@ def is_private(directory: Path) -> bool:
         found = directory.lstat()
     except OSError:
         return False
+    return stat.S_ISDIR(found.st_mode) and _is_mine(found, 0o077)
+
+
+def _is_mine(found: os.stat_result, others: int) -> bool:
+    """Whether this user owns it, and others have none of these rights."""
     mine = not hasattr(os, "getuid") or found.st_uid == os.getuid()
-    return mine and stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o077
+    return mine and not found.st_mode & others
 
 
 def _is_safe(home: Path, path: Path) -> bool:

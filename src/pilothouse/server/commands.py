@@ -6,6 +6,7 @@ A decision needs the scope `approve`; the policy and the end of a session need `
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from msgspec import Struct
 
 from ..acp.naming import camel
 from ..hub.commands import execute
+from ..hub.errors import IdReused
 from ..hub.session import HubSession
 from ..model.commands import ACPCommand, RenameCommand, SendMessageCommand, parse_command
 from ..model.errors import ValidationError
@@ -20,6 +22,7 @@ from . import audit
 from .callers import Caller, Scope
 from .context import Server
 from .operations import Call, Operation, need
+from .repeats import id_reused
 from .titles import checked_title
 
 __all__ = ["OPERATIONS", "CommandDone", "carry_out", "needed_scope"]
@@ -67,7 +70,13 @@ async def carry_out(server: Server, caller: Caller, session_id: str, fields: dic
         # so that the log knows the prompt again, also after a restart
         command = msgspec.structs.replace(command, client_request_id=f"command:{who}:{command_id}")
     key = ("command", session_id, who, command_id)
-    return await server.repeats.once(key, given, lambda: _execute(session, command, caller, command_id))
+    try:
+        act = partial(_execute, session, command, caller, command_id)
+        return await server.repeats.once(key, given, act, field="commandId")
+    except IdReused:
+        if given.get("client_request_id") or given.get("clientRequestId"):
+            raise
+        raise id_reused("commandId") from None
 
 
 async def _execute(session: HubSession, command: ACPCommand, caller: Caller, command_id: str | None) -> CommandDone:

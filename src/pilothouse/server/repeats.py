@@ -17,7 +17,7 @@ import msgspec
 
 from .errors import HttpError
 
-__all__ = ["Repeats"]
+__all__ = ["Repeats", "id_reused"]
 
 KEPT = 4096
 
@@ -34,10 +34,11 @@ class Repeats:
     def __len__(self) -> int:
         return len(self._asked)
 
-    async def once(self, key: Hashable, request: Any, act: Callable[[], Awaitable[T]]) -> T:
+    async def once(self, key: Hashable, request: Any, act: Callable[[], Awaitable[T]], *, field: str) -> T:
         """The answer of `act`, which is called only if nothing was asked under this key before.
 
-        It goes on when who asked is gone. Raises what `act` raises, HttpError 409 for another request.
+        It goes on when who asked is gone. Raises what `act` raises, HttpError 409 for another request, which names
+        the `field` that the id stood in.
         """
         known, asked = self._asked.get(key), _fingerprint(request)
         if known is None:
@@ -45,7 +46,7 @@ class Repeats:
             known[1].add_done_callback(lambda task: self._done(key, task))
             self._forget_oldest()
         elif known[0] != asked:
-            raise HttpError(409, "id_reused", "this id was given to another request before; choose a new one")
+            raise id_reused(field)
         answer: T = await asyncio.shield(known[1])
         return answer
 
@@ -59,6 +60,11 @@ class Repeats:
             if not self._asked[oldest][1].done():
                 return
             del self._asked[oldest]
+
+
+def id_reused(field: str) -> HttpError:
+    message = f"this `{field}` was given to another request before; choose a new one"
+    return HttpError(409, "id_reused", message, field=field)
 
 
 def _fingerprint(request: Any) -> bytes:

@@ -157,7 +157,7 @@ async def start(call: Call) -> Response:
     if body.client_request_id is None:
         return await _start(call)
     key = ("session", _who(call), body.client_request_id)
-    return await call.server.repeats.once(key, body, lambda: _start(call))
+    return await call.server.repeats.once(key, body, lambda: _start(call), field="client_request_id")
 
 
 async def _start(call: Call) -> Response:

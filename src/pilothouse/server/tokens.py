@@ -17,7 +17,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-__all__ = ["Token", "TokenError", "digest", "load_token", "new_secret", "same"]
+__all__ = ["Token", "TokenError", "close_directory", "digest", "load_token", "new_secret", "same"]
 
 FILE = "token"
 VARIABLE = "PILOTHOUSE_TOKEN"
@@ -61,11 +61,11 @@ def load_token(home: Path, environ: MutableMapping[str, str] = os.environ) -> To
     the owner told; one that others could write, or that is not the owner's, is refused.
     """
     chosen = environ.pop(VARIABLE, "").strip()
-    if chosen:
-        return Token(value=_checked(chosen, VARIABLE))
     path = home / FILE
+    notices = close_directory(home)
+    if chosen:
+        return Token(value=_checked(chosen, VARIABLE), notices=notices)
     try:
-        notices = _close_directory(home)
         is_new = not _exists(path) and _create(path)
         value, more = _read(path)
     except OSError as exc:
@@ -73,14 +73,21 @@ def load_token(home: Path, environ: MutableMapping[str, str] = os.environ) -> To
     return Token(value=value, path=path, is_new=is_new, notices=(*notices, *more))
 
 
-def _close_directory(home: Path) -> tuple[str, ...]:
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = home.stat()
-    if found.st_uid != os.geteuid():
-        raise TokenError(f"{home}: the home directory belongs to another user; set PILOTHOUSE_HOME to your own")
-    if not found.st_mode & 0o077:
-        return ()
-    home.chmod(0o700)
+def close_directory(home: Path) -> tuple[str, ...]:
+    """Close a home directory to others, and make it if there is none; what the owner is to be told of it.
+
+    Raises TokenError for one that is somebody else's, or cannot be had.
+    """
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = home.stat()
+        if found.st_uid != os.geteuid():
+            raise TokenError(f"{home}: the home directory belongs to another user; set PILOTHOUSE_HOME to your own")
+        if not found.st_mode & 0o077:
+            return ()
+        home.chmod(0o700)
+    except OSError as exc:
+        raise TokenError(f"{home}: cannot be the home directory: {exc.strerror or exc}") from exc
     return (f"{home} was open to other users; it is closed now (0700)",)
 
 

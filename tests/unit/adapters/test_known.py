@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+
 import pytest
 
-from pilothouse.adapters.known import KNOWN, without_flaws
+from pilothouse.adapters.known import KNOWN, claude_code, without_flaws
 
 OFFERED = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}
 
@@ -26,3 +29,18 @@ def test_gemini_is_not_offered_to_read_files(command: list[str]) -> None:
 
 def test_others_are_offered_all() -> None:
     assert without_flaws(OFFERED, ["goose", "acp", "--gemini"]) == OFFERED
+
+
+def test_claude_code_is_there_when_its_own_program_is() -> None:
+    def only(name: str) -> Callable[[str], str | None]:
+        return lambda wanted: wanted if wanted in (name, sys.executable) else None
+
+    program = KNOWN["claude-code"]
+    assert program.title == "Claude Code"
+    assert program.availability(only("nothing")) == "missing"
+    launch = claude_code({}).launch(only("claude"))
+    assert launch is not None
+    assert launch.command == (sys.executable, "-m", "pilothouse.adapters.claude")
+    elsewhere = claude_code({"PILOTHOUSE_CLAUDE": "/opt/claude"})
+    assert elsewhere.availability(only("claude")) == "missing"
+    assert elsewhere.availability(only("/opt/claude")) == "installed"

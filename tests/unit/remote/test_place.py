@@ -58,6 +58,13 @@ def test_a_socket_elsewhere_is_believed_only_in_a_private_directory(home: Path, 
     assert not is_private(tmp_path / "missing")
 
 
+def test_a_home_that_others_can_write_to_says_nothing_that_is_believed(home: Path) -> None:
+    write_place(home, Place(pid=os.getpid(), socket=str(home / "hub.sock")))
+    assert read_place(home) is not None
+    home.chmod(0o777)
+    assert read_place(home) is None
+
+
 def test_a_process_takes_back_only_what_it_said_itself(home: Path) -> None:
     socket = home / "hub.sock"
     socket.touch()

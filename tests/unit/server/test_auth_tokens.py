@@ -88,6 +88,13 @@ def test_a_home_that_others_could_enter_is_closed_and_the_owner_told(tmp_path: P
     assert mode(tmp_path) == 0o700
 
 
+def test_a_home_is_closed_also_when_the_environment_has_the_token(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    token = load_token(tmp_path, {"PILOTHOUSE_TOKEN": "a-token-of-my-own-choice"})
+    assert (token.path, mode(tmp_path)) == (None, 0o700)
+    assert "was open to other users" in token.notices[0]
+
+
 @pytest.mark.parametrize("wrong", [0o620, 0o602, 0o666])
 def test_a_file_that_others_could_write_is_refused(tmp_path: Path, wrong: int) -> None:
     load_token(tmp_path, {})

@@ -20,7 +20,14 @@ from uuid import uuid4
 
 import msgspec
 
-from ...acp.errors import ConnectionClosed, RequestError, SpawnError
+from ...acp.errors import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    ConnectionClosed,
+    RequestError,
+    SpawnError,
+)
 from ...acp.framing import Oversize
 from .actions import Action, Answered, Ask, Ended, Note, Send, Update, Withdraw
 from .command import INSTALL, VARIABLE, Options, arguments
@@ -115,7 +122,7 @@ class ClaudeSession:
             while self._cli is not None and self._cli.is_over:
                 await self._cli.settled.wait()
             if self._closed:
-                raise RequestError.invalid_request({"reason": "the session is closed"})
+                raise RequestError(INVALID_REQUEST, "the session is closed")
             if self._cli is None:
                 await self._open()
 
@@ -182,10 +189,10 @@ class ClaudeSession:
         try:
             answered = await self._control(subtype, CONTROL_TIMEOUT, **{field: value})
         except TimeoutError:
-            details = f"Claude Code did not answer {subtype} within {CONTROL_TIMEOUT:g} s"
-            raise RequestError.internal_error({"details": details}) from None
+            message = f"Claude Code did not answer {subtype} within {CONTROL_TIMEOUT:g} s"
+            raise RequestError(INTERNAL_ERROR, message) from None
         if answered.error is not None:
-            raise RequestError.invalid_params({"field": field, "reason": answered.error})
+            raise RequestError(INVALID_PARAMS, answered.error, {"field": field})
 
     async def stop(self) -> None:
         """End the process; the next prompt starts another."""
@@ -222,8 +229,8 @@ class ClaudeSession:
                 servers=self._servers,
             )
         except SpawnError as exc:
-            hint = f"Install it with `{INSTALL}`, or say in {VARIABLE} where it is."
-            raise RequestError.internal_error({"details": f"{exc}. {hint}", "errorKind": "not_installed"}) from None
+            hint = f"Install Claude Code with `{INSTALL}`, or say in {VARIABLE} where it is."
+            raise RequestError(INTERNAL_ERROR, f"{exc}. {hint}", {"errorKind": "not_started"}) from None
         try:
             await self._shake_hands(self._cli)
         except BaseException:
@@ -243,15 +250,15 @@ class ClaudeSession:
         try:
             answered = await self._control("initialize", self._initialize_timeout)
         except TimeoutError:
-            problem = f"Claude Code did not answer within {self._initialize_timeout:g} s"
+            problem = f"Claude Code did not answer within {self._initialize_timeout:g} s."
         else:
             if answered.error is None:
                 return
             problem = answered.error
         tail = cli.stderr_tail
         words = tail.strip()[-LAST_WORDS:]
-        details = f"{problem} It said: {words}" if words else problem
-        raise RequestError.internal_error({"details": details, "errorKind": "start_failed", "stderrTail": tail})
+        message = f"{problem} It said: {words}" if words else problem
+        raise RequestError(INTERNAL_ERROR, message, {"errorKind": "start_failed", "stderrTail": tail})
 
     async def _control(self, subtype: str, timeout: float, **fields: Any) -> Answered:
         actions = self._translator.control(subtype, **fields)
@@ -331,7 +338,7 @@ class ClaudeSession:
             head = line.head.decode(errors="replace")
             reason = "it is longer than any line may be"
             return [Note("_claude/unreadable", {"text": head, "length": line.size, "reason": reason})]
-        if self._unheard:
+        if self._unheard and not (b'"command_lifecycle"' in line and b'"queued"' in line):
             # the CLI names a prompt when it takes it in; where it does not, a turn that begins is its answer
             self._unheard = {mark for mark in self._unheard if mark not in line and b'"init"' not in line}
         return self._translator.read(line)
@@ -396,7 +403,7 @@ class ClaudeSession:
             task.cancel()
 
     def _fail_all(self, reason: str) -> None:
-        error = RequestError.internal_error({"details": reason})
+        error = RequestError(INTERNAL_ERROR, reason)
         waiting: list[asyncio.Future[Any]] = [*self._prompts, *self._controls.values()]
         for future in waiting:
             if not future.done():
