@@ -10,7 +10,7 @@ NODE_READY := $(NODE)/node_modules/.ready
 SDK := agent-client-protocol==0.12.1
 SDK_READY := $(VENV)/sdk/.ready
 LAB ?= $(HOME)/.cache/pilothouse-lab
-AGENTS ?= claude opencode gemini codex goose
+AGENTS ?= claude claude-code opencode gemini codex goose
 
 .PHONY: help run test soak lab check format generate bench build clean install
 
@@ -36,8 +36,8 @@ $(SDK_READY): $(READY)
 	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary agent-client-protocol --dest $(VENV)/sdk $(SDK)
 	@touch $@
 
-run: $(READY) ## start the demo: the scripted agent in your terminal
-	@$(BIN)/pilothouse demo
+run: $(READY) ## take the tour: the scripted agent at work in your terminal
+	@$(BIN)/pilothouse demo tour
 
 test: $(READY) $(NODE_READY) $(SDK_READY) ## run every test that this machine can run, after the checks
 	@$(MAKE) --no-print-directory check

@@ -416,3 +416,132 @@ def test_a_home_with_a_long_path_has_its_socket_in_a_private_place(cli: Cli, tmp
         assert "hello" in cli("run", "-a", "demo", "echo hello").stdout
         hub.leave()
     assert not place.parent.exists()
+
+
+# -- leaving, and hubs that leave --------------------------------------------------------------------------------
+
+
+def test_send_wait_without_a_terminal_says_what_waits_and_leaves_it_to_others(
+    cli: Cli, served: Served, at: Callable[..., Typist]
+) -> None:
+    session = new_session(cli)
+    sending = at("send", session, "--wait", "edit a.txt hello", terminal=False)
+    sending.sees("Waiting for a decision: ")
+    (approval,) = pending(cli)
+    sending.sees(f"`pilothouse approve {approval['id']}` or `pilothouse deny {approval['id']}` decides.")
+    assert sending.process.poll() is None
+    assert cli("approve", approval["id"]).returncode == 0
+    assert sending.leaves() == 0
+    assert (cli.project / "a.txt").read_text() == "hello\n"
+
+
+def test_a_question_is_told_by_approvals_and_by_ls(cli: Cli, served: Served) -> None:
+    session = cli("run", "-a", "demo", "--detach", "question").stdout.strip()
+    (question,) = pending(cli)
+    assert (question["kind"], question["sessionId"]) == ("question", session)
+    assert question["question"]
+    line = f"1 question waits in {session}: `pilothouse attach {session[:12]}`"
+    assert line in cli("approvals").stdout
+    assert line in cli("ls").stdout
+    assert json.loads(cli("ls", "--json").stdout)[0]["questions"] == 1
+
+
+def test_a_prompt_can_be_left_to_the_hub(cli: Cli, served: Served) -> None:
+    done = cli("run", "-a", "demo", "--detach", "wait")
+    session = done.stdout.strip()
+    assert (done.returncode, session_of(cli)) == (0, session)
+    assert f"`pilothouse attach {session}` comes back to it" in done.stderr
+    more = json.loads(cli("run", "-s", session, "--detach", "--json", "echo later").stdout)
+    assert (more["sessionId"], more["turnId"][:5]) == (session, "turn_")
+    assert cli("cancel", session).stdout == "Cancelled.\n"
+    assert cli("run", "-a", "demo", "--detach", "--approve-all", "wait").returncode == 2
+
+
+@pytest.mark.parametrize(("prompt", "sign"), [("wait", "Waiting until you cancel"), ("edit a.txt x", "[?]  ›")])
+def test_a_key_leaves_a_run_at_work(
+    cli: Cli, served: Served, at: Callable[..., Typist], prompt: str, sign: str
+) -> None:
+    run = at("run", "-a", "demo", prompt)
+    run.sees(sign)
+    run.process.send_signal(signal.SIGQUIT)  # what Ctrl-\ sends
+    run.sees("The session goes on in the hub: `pilothouse attach ses_")
+    assert run.leaves() == 0
+    assert "Ctrl-\\ detaches" in run.seen
+    assert json.loads(cli("ls", "--json").stdout)[0]["status"] in ("running", "waiting_for_approval")
+
+
+def test_a_run_whose_hub_goes_away_says_what_became_of_it(cli: Cli, at: Callable[..., Typist]) -> None:
+    with serving(cli) as hub:
+        killed = at("run", "-a", "demo", "wait")
+        killed.sees("Waiting until you cancel")
+        hub.kill()
+        killed.sees("The hub has gone; the turn was interrupted. `pilothouse run -s ses_")
+        assert killed.leaves() == 6
+    with serving(cli) as hub:
+        stopped = at("run", "-a", "demo", "wait", terminal=False)
+        stopped.sees("Waiting until you cancel")
+        assert hub.leave()[0] == 0
+        assert stopped.leaves() in (1, 6)
+        assert "nterrupted" in stopped.seen
+
+
+# -- rules and tidying up, with a hub and without ----------------------------------------------------------------
+
+
+def tidy(cli: Cli, session: str) -> None:
+    """Rename, archive and take back, whoever does it."""
+    assert "is now called A better name." in cli("rename", session[4:12], "A better", "name").stdout
+    assert json.loads(cli("ls", "--json").stdout)[0]["title"] == "A better name"
+    assert cli("rename", session, " ").returncode == 2
+    assert "--undo` takes it back" in cli("archive", session).stdout
+    assert session not in cli("ls").stdout
+    assert session in cli("ls", "--all").stdout
+    assert cli("archive", session, "--undo").returncode == 0
+    assert session in cli("ls").stdout
+    refused = cli("delete", session)
+    assert (refused.returncode, "--yes" in refused.stderr) == (2, True)
+    assert cli("delete", session, "--yes").stdout == f"{session} is deleted.\n"
+    assert cli("show", session).returncode == 2
+
+
+def test_sessions_are_put_in_order_with_a_hub_and_without(cli: Cli) -> None:
+    tidy(cli, new_session(cli))
+    with serving(cli):
+        tidy(cli, new_session(cli))
+
+
+def test_deleting_asks(cli: Cli, at: Callable[..., Typist]) -> None:
+    session = new_session(cli)
+    first = at("delete", session)
+    first.sees("for good?")
+    first.types("\n")
+    assert first.leaves() == 130
+    second = at("delete", session)
+    second.sees("for good?")
+    second.types("y\n")
+    assert second.leaves() == 0
+    assert json.loads(cli("ls", "--json").stdout) == []
+
+
+def test_rules_are_listed_named_where_they_decide_and_revoked(cli: Cli, served: Served) -> None:
+    assert json.loads(cli("policy", "rules", "--json").stdout) == []
+    session = new_session(cli)
+    for scope in ("session", "project"):
+        cli("send", session, f"edit {scope}.txt one")
+        (approval,) = pending(cli)
+        assert cli("approve", approval["id"], "--always", scope).returncode == 0
+        shown = cli("send", session, "--wait", f"edit {scope}.txt two").stdout
+        assert f"(always, this {scope})" in shown
+        assert "always:rule_" not in shown + cli("show", session).stdout
+    of_session, of_project = json.loads(cli("policy", "rules", "--json").stdout)
+    assert (of_session["scope"], of_session["hits"], of_session["active"]) == ("session", 1, True)
+    listed = cli("policy", "rules").stdout
+    assert of_project["id"] in listed
+    assert "used 1×" in listed
+    assert "for good" in listed
+    assert cli("policy", "revoke", "rule_").returncode == 2
+    assert cli("policy", "revoke", of_session["id"][5:]).stdout.startswith("Revoked: allow ")
+    served.leave()
+    assert cli("policy", "revoke", of_project["id"]).returncode == 0
+    assert json.loads(cli("policy", "rules", "--json").stdout) == []
+    assert "revoked now" in cli("policy", "rules", "--all").stdout

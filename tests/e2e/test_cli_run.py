@@ -211,6 +211,14 @@ def test_an_agent_that_is_not_installed_is_told_with_how_to_get_it(cli: Cli) -> 
     assert "npm install -g @google/gemini-cli" in done.stderr
 
 
+def test_a_program_of_the_configuration_that_is_not_there_is_named_with_its_place(cli: Cli) -> None:
+    cli.home.mkdir(mode=0o700)
+    (cli.home / "config.toml").write_text("[agents.bad]\ncommand = ['nosuchprog']\n")
+    done = cli("run", "-a", "bad", "hi")
+    assert done.returncode == 4
+    assert "bad can't be started: its program 'nosuchprog' is not found; see `command` of [agents.bad]" in done.stderr
+
+
 def test_sigterm_ends_the_run_and_its_agent(cli: Cli, at_terminal: Callable[..., Typist]) -> None:
     typist = at_terminal("run", "-a", "demo", "wait", terminal=False)
     typist.sees("Waiting until you cancel")
@@ -292,7 +300,7 @@ def test_the_first_ctrl_c_cancels_the_turn(
     typist = at_terminal("run", "-a", "demo", prompt)
     typist.sees(sign)
     typist.interrupts()
-    typist.sees("Stopping. Ctrl-C again leaves.")
+    typist.sees("stopping · ")
     typist.sees("Cancelled")
     assert typist.leaves() == 130
     (session,) = json.loads(cli("ls", "--json").stdout)
@@ -303,7 +311,7 @@ def test_the_second_ctrl_c_leaves_an_agent_that_does_not_listen(cli: Cli, at_ter
     typist = at_terminal("run", "-a", "demo", "stubborn 60")
     typist.sees("do not listen")
     typist.interrupts()
-    typist.sees("Ctrl-C again leaves")
+    typist.sees("Ctrl-C leaves")
     typist.interrupts()
     assert typist.leaves() == 130
     assert "Cancelled" in cli("show", json.loads(cli("ls", "--json").stdout)[0]["id"]).stdout
@@ -364,3 +372,65 @@ def test_without_a_prompt_there_is_a_conversation_and_another_run_goes_on_with_i
     assert events[0]["seq"] == session["seq"] + 1
     assert "session:resumed" in {event["type"] for event in events}
     assert cli("run", "-s", session["id"], "-a", "claude", "hi").returncode == 2
+
+
+def test_a_paste_of_several_lines_is_one_prompt(cli: Cli, at_terminal: Callable[..., Typist]) -> None:
+    typist = at_terminal("run", "-a", "demo")
+    typist.sees("›")
+    typist.types("\x1b[200~echo first\rsecond\rthird\x1b[201~\r")
+    typist.sees("Done")
+    typist.sees("›")
+    typist.types("\x04")
+    typist.sees("goes on with it.")
+    assert typist.leaves() == 0
+    (session,) = json.loads(cli("ls", "--json").stdout)
+    said = events_of(cli("export", session["id"]).stdout)
+    assert [one["data"]["stopReason"] for one in said if one.get("eventName") == "turn_ended"] == ["end_turn"]
+    assert any("echo first\nsecond\nthird" in json.dumps(one).replace("\\n", "\n") for one in said)
+
+
+def test_ctrl_c_at_the_prompt_clears_it_then_warns_and_then_leaves(
+    cli: Cli, at_terminal: Callable[..., Typist]
+) -> None:
+    typist = at_terminal("run", "-a", "demo")
+    typist.sees("Ctrl-D leaves.")
+    typist.sees("›")
+    typist.types("crash")
+    typist.sees("crash")
+    typist.interrupts()
+    typist.types("echo fine\n")
+    typist.sees("Done")  # nothing of the first line was left
+    typist.sees("›")
+    typist.interrupts()
+    typist.sees("Ctrl-C again or Ctrl-D leaves.")
+    typist.sees("›")
+    typist.interrupts()
+    typist.sees("`pilothouse run -s ses_")
+    assert typist.leaves() == 0
+    assert typist.seen.endswith("goes on with it.\n")
+    assert "^C" not in typist.seen
+
+
+def test_what_runs_in_this_terminal_cannot_be_detached_from(cli: Cli, at_terminal: Callable[..., Typist]) -> None:
+    typist = at_terminal("run", "-a", "demo", "wait")
+    typist.sees("Waiting until you cancel")
+    typist.process.send_signal(signal.SIGQUIT)
+    typist.sees("there is nothing to detach from")
+    typist.interrupts()
+    assert typist.leaves() == 130
+    refused = cli("run", "-a", "demo", "--detach", "wait")
+    assert refused.returncode == 6
+    assert "pilothouse serve" in refused.stderr
+
+
+def test_a_call_that_was_never_allowed_shows_no_time_of_its_own(cli: Cli, at_terminal: Callable[..., Typist]) -> None:
+    typist = at_terminal("run", "-a", "demo", "permission")
+    typist.sees("[?]  ›")
+    typist.types("?\n")
+    typist.sees("allow the same from now on in this project, in all sessions")
+    typist.sees("[?]  ›")
+    typist.interrupts()
+    assert typist.leaves() == 130
+    (session,) = json.loads(cli("ls", "--json").stdout)
+    shown = cli("show", session["id"]).stdout
+    assert "✗ Do something that needs permission\n" in shown.replace("⊘", "✗")

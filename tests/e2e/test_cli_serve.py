@@ -72,7 +72,8 @@ def test_what_it_keeps_is_for_its_owner_only(cli: Cli, served: Served) -> None:
 def test_a_second_start_finds_the_first(cli: Cli, served: Served) -> None:
     for command in (("serve",), ("serve", "--port", "1"), ()):
         second = cli(*command)
-        assert (second.returncode, second.stderr) == (0, "")
+        said = "--port has no effect on it; stop it first to start it otherwise.\n" if "--port" in command else ""
+        assert (second.returncode, second.stderr) == (0, said)
         assert f"runs on this home already (process {served.pid})" in second.stdout
         assert served.url in second.stdout
     link = second.stdout.partition("log in")[2].split()[0]
@@ -93,9 +94,28 @@ def test_a_start_while_a_run_has_the_home_says_so(cli: Cli) -> None:
 
 
 def test_at_a_terminal_there_is_a_code_to_scan(cli: Cli) -> None:
+    with serving(cli, "--public-url", "https://hub.example.org", terminal=True) as hub:
+        facts, _, code = hub.greeting.partition("▄▄▄▄▄")
+        assert "address  https://hub.example.org/" in facts
+        assert "Pair a phone: scan this and type " in code
+
+
+def test_where_no_phone_gets_to_there_is_no_code_but_a_way(cli: Cli) -> None:
+    cli.environment["COLUMNS"] = "80"
     with serving(cli, terminal=True) as hub:
-        assert "█▀▀▀▀▀█" in hub.greeting or "▄▄▄▄▄" in hub.greeting
-        assert "Pair a phone: scan this and type " in hub.greeting
+        assert "▄▄▄▄▄" not in hub.greeting
+        assert "only this machine reaches the address" in hub.greeting
+        assert "see `pilothouse serve --help`" in " ".join(hub.greeting.split())
+        pairing = Typist(cli, "pair")
+        try:
+            pairing.sees("Warning: only this machine reaches")
+            pairing.sees("minutes.")
+            pairing.interrupts()
+            pairing.sees("Withdrawn.\n")
+            assert pairing.leaves() == 130
+            assert pairing.rest == ""
+        finally:
+            pairing.stop()
 
 
 def test_quiet_says_nothing(cli: Cli) -> None:

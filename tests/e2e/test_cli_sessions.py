@@ -43,7 +43,8 @@ def test_ls_lists_sessions_for_people_and_for_programs(cli: Cli, tour: str) -> N
     sessions = json.loads(cli("ls", "--json").stdout)
     assert [session["agent"] for session in sessions] == ["demo", "demo"]
     assert sessions[1]["id"] == tour
-    assert set(sessions[0]) == {"id", "agent", "cwd", "title", "status", "created", "updated", "seq", "archived"}
+    known = {"id", "agent", "cwd", "title", "status", "created", "updated", "seq", "archived", "questions"}
+    assert set(sessions[0]) == known
     table = cli("ls").stdout
     assert tour in table
     assert "idle" in table
@@ -237,3 +238,20 @@ def test_a_damaged_database_is_said_and_left_as_it_is(tmp_path: Path, damage: by
         assert str(file) in done.stderr
         assert "Traceback" not in done.stderr
     assert file.read_bytes() == damage
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100])
+def test_ls_fits_the_terminal_and_breaks_no_word(cli: Cli, columns: int) -> None:
+    session = json.loads(cli("ls", "--json").stdout)[0]["id"]
+    cli.environment["COLUMNS"] = str(columns)
+    typist = Typist(cli, "ls")
+    try:
+        assert typist.leaves() == 0
+        head, *rows = typist.seen.rstrip("\n").split("\n")
+        assert head.split()[:5] == ["session", "agent", "status", "age", "title"]
+        assert len(rows) == len(json.loads(cli("ls", "--json").stdout))
+        assert rows[0].startswith(session[:12])
+        assert all(len(line) <= columns for line in (head, *rows))
+    finally:
+        typist.stop()
+        cli.environment["COLUMNS"] = "100"

@@ -52,9 +52,9 @@ from pilothouse.acp import (
     text_block,
 )
 from pilothouse.acp.methods import CLIENT
-from pilothouse.agents.console.workspace import Workspace
 from pilothouse.agents.demo import media
 from pilothouse.agents.demo.script import COMMANDS
+from tests.support.workspace import Workspace
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

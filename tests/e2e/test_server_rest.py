@@ -58,7 +58,7 @@ async def test_a_new_session_is_where_the_location_says(tmp_path: Path) -> None:
             "agent": "demo",
             "cwd": str(tmp_path),
             "title": "Fix it",
-            "status": "starting",
+            "status": "idle",
             "seq": 0,
             "queue": [],
         }
@@ -71,15 +71,15 @@ async def test_a_new_session_is_where_the_location_says(tmp_path: Path) -> None:
         ({"agent": "nobody"}, (404, "unknown_agent"), None),
         ({"agent": ""}, (422, "invalid"), "agent"),
         ({"agent": 7}, (422, "invalid"), "agent"),
-        ({"cwd": "relative"}, (422, "hub_error"), None),
-        ({"cwd": "/no/such/place"}, (422, "hub_error"), None),
-        ({"cwd": "/" + "x" * 300}, (422, "hub_error"), None),
-        ({"cwd": "/a\0b"}, (422, "hub_error"), None),
+        ({"cwd": "relative"}, (422, "hub_error"), "cwd"),
+        ({"cwd": "/no/such/place"}, (422, "hub_error"), "cwd"),
+        ({"cwd": "/" + "x" * 300}, (422, "hub_error"), "cwd"),
+        ({"cwd": "/a\0b"}, (422, "hub_error"), "cwd"),
         ({"title": "one\r\nX-Evil: 1"}, (422, "invalid"), "title"),
         ({"title": "one\u2028two"}, (422, "invalid"), "title"),
         ({"title": "x" * 501}, (422, "invalid"), "title"),
         ({"policy": {"autoApprov": {}}}, (422, "invalid"), "autoApprov"),
-        ({"polcy": {}}, (422, "invalid"), "body"),
+        ({"polcy": {}}, (422, "invalid"), "polcy"),
     ],
 )
 async def test_a_session_that_cannot_be_is_refused_by_name(
@@ -90,7 +90,7 @@ async def test_a_session_that_cannot_be_is_refused_by_name(
         answer = await served.client.request("POST", "/sessions", body)
         assert error(answer) == expected
         if field is not None:
-            assert answer.json()["error"]["details"] == {"field": field}
+            assert answer.json()["error"]["details"]["field"] == field
         assert names(await served.client.request("GET", "/sessions")) == []
 
 
@@ -99,7 +99,7 @@ async def test_nobody_is_sent_elsewhere(tmp_path: Path) -> None:
         for method, target in (("GET", "/sessions/"), ("POST", "/sessions/"), ("GET", "/healthz/")):
             assert error(await served.client.request(method, target)) == (404, "not_found")
         answer = await served.client.request("GET", "/login")
-        assert answer.json()["error"]["details"] == {"field": "query"}
+        assert answer.json()["error"]["details"] == {"field": "ticket"}
 
 
 @pytest.mark.parametrize(
@@ -127,6 +127,7 @@ async def test_the_same_client_request_id_starts_one_session(tmp_path: Path) -> 
         body = {"agent": "demo", "cwd": str(tmp_path), "client_request_id": "one"}
         first, second = await asyncio.gather(*(served.client.request("POST", "/sessions", body) for _ in range(2)))
         other = await served.client.request("POST", "/sessions", {**body, "title": "Other"})
+        assert other.json()["error"]["details"] == {"field": "client_request_id"}
         assert first.json()["id"] == second.json()["id"]
         assert error(other) == (409, "id_reused")
         assert len(names(await served.client.request("GET", "/sessions"))) == 1
@@ -274,6 +275,8 @@ async def test_a_command_sent_again_does_nothing_and_is_answered_the_same_also_a
     async with serving(tmp_path) as served:
         again = (await served.client.request("POST", place, body)).json()
         assert again["result"] == answers[0].json()["result"]
+        other = await served.client.request("POST", place, {**body, "message": "echo other"})
+        assert (error(other), other.json()["error"]["details"]) == ((409, "id_reused"), {"field": "commandId"})
         assert len(facts(await history(served.hub.log, session_id), "turn_started")) == 1
 
 
@@ -456,7 +459,7 @@ async def test_metrics_count_what_there_is(tmp_path: Path) -> None:
         lines = [line for line in answer.body.decode().splitlines() if not line.startswith("#")]
         values = {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
         assert values['pilothouse_sessions{status="waiting_for_approval"}'] == 1
-        assert values['pilothouse_sessions{status="starting"}'] == 1
+        assert values['pilothouse_sessions{status="idle"}'] == 1
         assert values["pilothouse_approvals_pending"] == 1
         assert values["pilothouse_agents_running"] == 1
         assert values["pilothouse_prompts_queued"] == 1

@@ -103,6 +103,7 @@ async def test_nobody_gets_in_without_a_token(served: Served, nobody: Client, at
         answer = await nobody.request(operation.method, target(operation.path))
         attempts.refused(answer, 401)
         assert answer.json()["error"]["code"] == "unauthorized"
+        assert answer.json()["error"]["message"] == "a token is needed"
     assert await state(served.hub) == before
 
 
@@ -115,6 +116,11 @@ async def test_nobody_gets_in_by_a_wrong_token(served: Served, nobody: Client, a
     for value in wrong:
         attempts.refused(await nobody.request("GET", "/sessions", headers={"Authorization": value}), 400, 401, 429)
     assert (await served.client.request("GET", "/sessions")).status == 200
+
+
+async def test_a_wrong_token_is_called_so(served: Served, nobody: Client) -> None:
+    answer = await nobody.request("GET", "/sessions", headers={"Authorization": "Bearer wrong"})
+    assert (answer.status, answer.json()["error"]["message"]) == (401, "the token is not valid")
 
 
 async def test_two_tokens_at_once_are_none(served: Served, attempts: Attempts) -> None:

@@ -179,7 +179,10 @@ async def test_the_same_request_again_is_the_same_turn_from_its_start(tmp_path: 
         async with served.client.stream("POST", target, prompt) as stream:
             await take(stream, is_packet("agent_message_chunk"))
             meanwhile = await turn(served, session, "slow 1", client_request_id="r1")
-        afterwards = await turn(served, session, "anything", client_request_id="r1")
+        afterwards = await turn(served, session, "slow 1", client_request_id="r1")
+        other = await served.client.request("POST", target, {**prompt, "content": "anything"})
+        assert (other.status, other.json()["error"]["code"]) == (409, "id_reused")
+        assert other.json()["error"]["details"] == {"field": "client_request_id"}
         await turn(served, session, "echo after")
         assert meanwhile == afterwards
         assert len([event for event in await history(served.hub.log, session.id) if fact("turn_started")(event)]) == 3
@@ -231,7 +234,6 @@ async def test_what_the_log_refuses_in_mid_turn_is_an_error_packet(
 @pytest.mark.parametrize(
     ("body", "status", "field"),
     [
-        ({}, 422, "body"),
         ({"content": ""}, 422, "content"),
         ({"content": "  "}, 422, "content"),
         ({"content": []}, 422, "content"),
@@ -242,8 +244,10 @@ async def test_what_the_log_refuses_in_mid_turn_is_an_error_packet(
         ({"content": [{"type": "film"}]}, 422, "content[0]"),
         ({"content": ["text"]}, 422, "content[0]"),
         ({"content": "a", "client_request_id": ""}, 422, "client_request_id"),
-        ({"content": "a", "clientRequestId": "1"}, 422, "body"),
-        ({"message": "a"}, 422, "body"),
+        ({"content": "a", "clientRequestId": "1"}, 422, "clientRequestId"),
+        ({"message": "a"}, 422, "message"),
+        ({}, 422, "content"),
+        (["a"], 422, "body"),
     ],
 )
 async def test_a_bad_prompt_is_a_status_that_names_the_field(

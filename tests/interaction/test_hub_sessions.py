@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pilothouse.hub.errors import HubError, IllegalCommand, NotStored, QueueFull, UnknownAgent
+from pilothouse.hub.errors import HubError, IdReused, IllegalCommand, NotStored, QueueFull, UnknownAgent
 from pilothouse.hub.hub import Hub
 from pilothouse.log.errors import LogFull, UnknownSession
 from pilothouse.log.memory import MemoryLog
@@ -123,7 +123,7 @@ async def test_a_request_sent_again_is_the_same_turn(hub: Hub, tmp_path: Path) -
     prompts = await asyncio.gather(*(session.send("echo once", client_request_id="a") for _ in range(20)))
     assert len({id(prompt) for prompt in prompts}) == 1
     first = await prompts[0].done
-    assert await session.prompt("echo twice", client_request_id="a") == first
+    assert await session.prompt([{"type": "text", "text": "echo once"}], client_request_id="a") == first
     assert (await session.prompt("echo other", client_request_id="b")).turn_id != first.turn_id
     assert said(await history(hub.log, session.id)) == "onceother"
 
@@ -146,6 +146,34 @@ async def test_a_request_sent_again_after_a_restart_is_the_same_turn(tmp_path: P
         assert running.done.result().stop_reason == "interrupted"
         assert said(await history(hub.log, session.id)) == "oncedeaf"
         assert (await session.prompt("echo new", client_request_id="d")).stop_reason == "end_turn"
+
+
+async def test_an_id_that_another_prompt_had_is_refused_also_after_a_restart(tmp_path: Path) -> None:
+    async with odd_hub(tmp_path / "home", "resume") as hub, asyncio.timeout(PATIENCE):
+        session = await hub.start_session("odd", tmp_path)
+        first = await session.send("echo once", client_request_id="a")
+        with pytest.raises(IdReused) as running:
+            await session.send("echo twice", client_request_id="a")
+        assert running.value.details == {"field": "client_request_id"}
+        await first.done
+        with pytest.raises(IdReused):
+            await session.send("echo twice", client_request_id="a")
+    async with odd_hub(tmp_path / "home", "resume") as hub, asyncio.timeout(PATIENCE):
+        session = await hub.session(session.id)
+        with pytest.raises(IllegalCommand, match="'a' was given to a prompt that says something else"):
+            await session.send("echo twice", client_request_id="a")
+        assert await session.prompt("echo once", client_request_id="a") == first.done.result()
+        assert said(await history(hub.log, session.id)) == "once"
+
+
+async def test_a_queued_prompt_that_was_edited_is_still_the_request_it_was(hub: Hub, tmp_path: Path) -> None:
+    session = await hub.start_session("odd", tmp_path)
+    session.pause()
+    waiting = await session.send("echo queued", client_request_id="q")
+    session.edit_queued(waiting.turn_id, "echo edited")
+    assert await session.send("echo queued", client_request_id="q") is waiting
+    with pytest.raises(IdReused):
+        await session.send("echo edited", client_request_id="q")
 
 
 async def test_a_request_may_be_repeated_while_it_waits(hub: Hub, tmp_path: Path) -> None:
@@ -221,9 +249,11 @@ async def test_a_deleted_session_is_gone(hub: Hub, tmp_path: Path) -> None:
 async def test_what_cannot_be_started_says_why(hub: Hub, tmp_path: Path) -> None:
     with pytest.raises(UnknownAgent, match="there are: odd"):
         await hub.start_session("nobody", tmp_path)
-    for wrong in ("relative", str(tmp_path / "missing")):
-        with pytest.raises(HubError, match="absolute path"):
-            await hub.start_session("odd", wrong)
+    (tmp_path / "file").touch()
+    for wrong, why in (("relative", "is not absolute"), ("missing", "does not exist"), ("file", "is no directory")):
+        with pytest.raises(HubError, match=why) as refused:
+            await hub.start_session("odd", wrong if wrong == "relative" else tmp_path / wrong)
+        assert refused.value.details["field"] == "cwd"
     with pytest.raises(ValidationError):
         await hub.start_session("odd", tmp_path, policy={"autoAprove": {}})
     assert (await hub.sessions()).sessions == []
@@ -243,7 +273,7 @@ async def test_a_snapshot_shows_what_is_committed_and_nothing_else(hub: Hub, tmp
     session.pause()
     await session.send("echo queued")
     assert session.snapshot()["queue"] == []
-    assert session.status == "starting"
+    assert session.status == "idle"
     await session.committed()
     assert len(session.snapshot()["queue"]) == 1
     assert session.status == "paused"

@@ -1,4 +1,4 @@
-"""What only Claude Code's own CLI has to hold, through our bridge: the kinds of its errors, stop, always, sub-agents."""
+"""What Claude Code's own CLI has to hold, through our bridge: the kinds of its errors, stop, always, its history."""
 
 from __future__ import annotations
 
@@ -44,10 +44,11 @@ async def test_api_errors(agent: AgentSpec, tmp_path: Path, work: Path) -> None:
         assert await talk.said(script("Next.")) == "Next."
 
 
-async def test_parallel_calls_and_a_sub_agent(agent: AgentSpec, tmp_path: Path, work: Path) -> None:
+async def test_parallel_calls(agent: AgentSpec, tmp_path: Path, work: Path) -> None:
     async with hub_with(agent, tmp_path) as hub:
         session = await begun(hub, agent, work)
-        reads = [{"op": "read", "path": f"{work}/hello.txt"}, {"op": "glob", "pattern": "*.txt"}]
+        (work / "other.txt").write_text("other\n")
+        reads = [{"op": "read", "path": f"{work}/{name}.txt"} for name in ("hello", "other")]
         steps: list[Any] = [{"think": "Hm. ", "text": "Both. ", "calls": reads}, "Done."]
         async with answered(session, always):
             result, events = await spoken(hub, session, script(*steps))

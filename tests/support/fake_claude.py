@@ -110,8 +110,8 @@ class Cli:
         for line in sys.stdin.buffer:
             message = json.loads(line)  # one that is no JSON ends the CLI, and this too
             if message["type"] == "user":
-                self.inbox.put(message)
                 self.lifecycle(message, "queued")
+                self.inbox.put(message)
             elif message["type"] == "control_response":
                 self.answers.put(message["response"])
             elif message["type"] == "control_request" and "mute" not in how:
@@ -125,6 +125,8 @@ class Cli:
         if subtype == "initialize":
             commands = [{"name": "review", "description": "Review it", "argumentHint": "[file]"}]
             self.reply(request_id, {"commands": commands, "models": MODELS, "current_permission_mode": self.mode})
+        elif subtype == "get_settings":
+            self.reply(request_id, {"applied": {"model": self.model}})
         elif subtype == "set_permission_mode" and request["mode"] in MODES:
             self.mode = request["mode"]
             self.reply(request_id, {"mode": self.mode})

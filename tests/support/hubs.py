@@ -72,7 +72,7 @@ def check(events: list[Event], *, at_rest: bool = True) -> None:
     asked = [event.request_id for event in events if event.type == "approval:requested"]  # type: ignore[attr-defined]
     solved = [event.request_id for event in events if event.type == "approval:resolved"]  # type: ignore[attr-defined]
     assert len(set(solved)) == len(solved)
-    status = "starting"
+    status = "idle"
     for event in events:
         if isinstance(event, SessionStatusChangedEvent):
             assert event.from_ == status != event.to

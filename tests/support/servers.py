@@ -72,7 +72,7 @@ async def serving(
         server = Server(hub, **{"token": TOKEN, "agents": lambda: list(listed), "limits": limits, **options})
         tcp, local = tcp_socket("127.0.0.1", port), local_socket(home / "hub.sock")
         bound = tcp.getsockname()[1]
-        async with Listener(application(server), [tcp, local], server.limits, root_path=server.root_path):
+        async with Listener(application(server), [tcp, local], server.limits):
             try:
                 yield Served(hub, server, bound, Client(bound, token=TOKEN), Client(path=home / "hub.sock"))
             finally:

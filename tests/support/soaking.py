@@ -1,10 +1,11 @@
 """A busy afternoon for a server: many sessions at work, consumers that come, stall and vanish, agents that crash.
 
-The server runs in a process of its own. Every consumer has one session and keeps its cursor over all its connections;
-at the end it reads the rest, and what it has seen must be what the log has: every event once, in order. Memory and
-file descriptors of the server are looked at all the time.
+The server runs in a process of its own, for several rounds. In a round every consumer has one session and keeps its
+cursor over all its connections; at the end it reads the rest, and what it has seen must be what the log has: every
+event once, in order. Then the sessions are deleted, and memory, files and threads of the server are looked at: a live
+session is held in memory, a deleted one must leave nothing.
 
-    python -m tests.support.soaking --minutes 10 --sessions 50 --consumers 200
+    python -m tests.support.soaking --rounds 10 --seconds 60 --sessions 50 --consumers 200
 """
 
 from __future__ import annotations
@@ -15,14 +16,13 @@ import contextlib
 import json
 import os
 import random
-import statistics
 import tempfile
 import time
 import zlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
@@ -46,29 +46,30 @@ SAMPLE = 1.0
 """Seconds between two looks at the server."""
 
 
+class Vitals(NamedTuple):
+    memory: int
+    """Resident bytes."""
+    files: int
+    threads: int
+
+    def __str__(self) -> str:
+        return f"{self.memory / 1e6:.0f} MB, {self.files} files, {self.threads} threads"
+
+
 class Report:
     """What happened, and what was wrong."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.wrong: list[str] = []
-        self.samples: list[tuple[int, int, int]] = []
-
-    def medians(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Resident bytes, file descriptors and threads: in the second fifth of the time, and in the last."""
-        fifth = max(1, len(self.samples) // 5)
-        early, late = self.samples[fifth : 2 * fifth] or self.samples, self.samples[-fifth:]
-        return tuple(map(statistics.median, zip(*early, strict=True))), tuple(
-            map(statistics.median, zip(*late, strict=True))
-        )
+        self.peak = 0
+        self.rests: list[Vitals] = []
+        """The server at rest, after each round."""
 
     def __str__(self) -> str:
-        (memory, files, threads), (memory_late, files_late, threads_late) = self.medians()
         counted = ", ".join(f"{count:,} {what}" for what, count in sorted(self.counts.items()))
-        return (
-            f"{counted}; memory {memory / 1e6:.0f} then {memory_late / 1e6:.0f} MB, files {files:.0f} then "
-            f"{files_late:.0f}, threads {threads:.0f} then {threads_late:.0f}; wrong: {len(self.wrong)}"
-        )
+        rests = f"; at rest {self.rests[0]}, then {self.rests[-1]}" if self.rests else ""
+        return f"{counted}; at most {self.peak / 1e6:.0f} MB{rests}; wrong: {len(self.wrong)}"
 
 
 class Soak:
@@ -86,10 +87,18 @@ class Soak:
     async def start(self, home: Path, count: int) -> None:
         for index in range(count):
             cwd = home / f"project{index}"
-            cwd.mkdir()
+            cwd.mkdir(parents=True)
             answer = await self._client.request("POST", "/sessions", {"agent": "demo", "cwd": str(cwd)})
             assert answer.status == 201, answer.body
             self.sessions.append(answer.json()["id"])
+
+    async def finish(self) -> None:
+        """Delete the sessions, and wait until nobody is connected any more."""
+        for session_id in self.sessions:
+            answer = await self._client.request("DELETE", f"/sessions/{session_id}")
+            if answer.status not in (200, 204):
+                self._report.wrong.append(f"delete: {answer.status} {answer.body[:200]!r}")
+        await asyncio.sleep(1)
 
     async def work(self, session_id: str) -> None:
         """Prompt after prompt; now and then one is cancelled."""
@@ -207,7 +216,7 @@ class Soak:
     async def watch(self, tell: Callable[[str], None]) -> None:
         said = time.monotonic()
         while True:
-            self._report.samples.append(vitals(self._server.pid))
+            self._report.peak = max(self._report.peak, vitals(self._server.pid).memory)
             if time.monotonic() - said > 15:
                 said = time.monotonic()
                 tell(str(self._report))
@@ -236,17 +245,18 @@ class View:
         self.mark = zlib.crc32(f"{seq} {event['type']} {event['timestamp']}".encode(), self.mark)
 
 
-def vitals(pid: int) -> tuple[int, int, int]:
-    """Resident bytes, open files and threads of a process."""
+def vitals(pid: int) -> Vitals:
+    """How a process is."""
     base = Path(f"/proc/{pid}")
     resident = int((base / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     threads = next(line for line in (base / "status").read_text().splitlines() if line.startswith("Threads:"))
-    return resident, len(list((base / "fd").iterdir())), int(threads.split()[1])
+    return Vitals(resident, len(list((base / "fd").iterdir())), int(threads.split()[1]))
 
 
 async def soak(
     home: Path,
     *,
+    rounds: int,
     seconds: float,
     sessions: int,
     consumers: int,
@@ -255,27 +265,36 @@ async def soak(
 ) -> Report:
     report = Report()
     async with server_process(home) as server:
-        load = Soak(server, report, seed=seed)
-        await load.start(home, sessions)
-        async with asyncio.TaskGroup() as aside:
-            watching = [aside.create_task(load.watch(tell)), aside.create_task(load.decide())]
-            async with asyncio.TaskGroup() as readers:
-                for _ in range(consumers):
-                    readers.create_task(load.consume())
-                async with asyncio.TaskGroup() as workers:
-                    for session_id in load.sessions:
-                        workers.create_task(load.work(session_id))
-                    await asyncio.sleep(seconds)
-                    load.over.set()
-                load.at_rest.set()
-            for task in watching:
-                task.cancel()
+        for number in range(rounds):
+            load = Soak(server, report, seed=seed + number)
+            await load.start(home / f"round{number}", sessions)
+            await _round(load, seconds, consumers, tell)
+            await load.finish()
+            report.rests.append(vitals(server.pid))
+            tell(f"round {number + 1}: {report}")
     return report
+
+
+async def _round(load: Soak, seconds: float, consumers: int, tell: Callable[[str], None]) -> None:
+    async with asyncio.TaskGroup() as aside:
+        watching = [aside.create_task(load.watch(tell)), aside.create_task(load.decide())]
+        async with asyncio.TaskGroup() as readers:
+            for _ in range(consumers):
+                readers.create_task(load.consume())
+            async with asyncio.TaskGroup() as workers:
+                for session_id in load.sessions:
+                    workers.create_task(load.work(session_id))
+                await asyncio.sleep(seconds)
+                load.over.set()
+            load.at_rest.set()
+        for task in watching:
+            task.cancel()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--sessions", type=int, default=50)
     parser.add_argument("--consumers", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
@@ -284,7 +303,8 @@ def main() -> None:
         report = asyncio.run(
             soak(
                 Path(home),
-                seconds=given.minutes * 60,
+                rounds=given.rounds,
+                seconds=given.seconds,
                 sessions=given.sessions,
                 consumers=given.consumers,
                 seed=given.seed,

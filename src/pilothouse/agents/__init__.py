@@ -1,1 +1,1 @@
-"""Agents that come with Pilothouse, and the small terminal client that shows them."""
+"""Agents that come with Pilothouse. They are programs on the protocol library; nothing of the hub is in them."""

@@ -20,6 +20,7 @@ from .prompts import cancel, send
 from .run import run
 from .serve import serve, serve_and_open
 from .sessions import export, ls, replay, show
+from .tidying import archive, delete, rename
 
 __all__ = ["main"]
 
@@ -31,6 +32,7 @@ class Sections(click.Group):
         ("Run", ("run", "attach", "send", "cancel", "demo")),
         ("Decide", ("approvals", "approve", "deny")),
         ("Look", ("ls", "show", "replay", "export")),
+        ("Tidy up", ("rename", "archive", "delete")),
         ("Serve", ("serve", "pair", "devices", "revoke")),
         ("Set up", ("agents", "policy", "config", "doctor")),
         ("For other programs", ("demo-agent",)),
@@ -65,7 +67,7 @@ def main(ctx: click.Context) -> None:
 
 _COMMANDS = (
     *(run, attach, send, cancel, demo, approvals, approve, deny, ls, show, replay, export),
-    *(serve, pair, devices, revoke, agents, policy, config, doctor, demo_agent),
+    *(rename, archive, delete, serve, pair, devices, revoke, agents, policy, config, doctor, demo_agent),
 )
 for _command in _COMMANDS:
     main.add_command(_command)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .exits import Exit, Failure, reported
-from .output import ago, complete, console, print_json
+from .output import ago, complete, console, print_json, say
+from .waiting import all_questions, hint_of
 
 if TYPE_CHECKING:
     from ..remote.hub import RemoteHub
@@ -19,34 +20,42 @@ __all__ = ["approvals", "approve", "deny"]
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @reported
 def approvals(as_json: bool) -> None:
-    """List what waits for a decision: its risk, and what it would do."""
-    pending, is_live = complete(_pending())
+    """List what waits for a decision: its risk, and what it would do. Questions of agents are told as well.
+
+    With --json, `kind` says which of the two it is: an `approval` can be decided from here, a `question` by `attach`.
+    """
+    pending, questions, is_live = complete(_pending())
     if as_json:
-        print_json(pending)
+        print_json([{"kind": "approval", **approval} for approval in pending] + questions)
         return
-    if not pending:
+    if not pending and not questions:
         click.echo("Nothing waits for a decision.", err=True)
         return
     for approval in pending:
         _print(approval)
-    if is_live:
-        click.echo("\n`pilothouse approve ID` or `pilothouse deny ID` decides; the beginning of the id is enough.")
-    else:
-        click.echo("\nNo hub is running: these were left by one that died, and the next one withdraws them.", err=True)
+    if pending and is_live:
+        say("\n`pilothouse approve ID` or `pilothouse deny ID` decides; the beginning of the id is enough.")
+    if pending and questions:
+        click.echo()
+    for line in hint_of(questions):
+        say(line)
+    if not is_live:
+        say("\nNo hub is running: these were left by one that died, and the next one withdraws them.", err=True)
 
 
-async def _pending() -> tuple[list[dict[str, Any]], bool]:
-    """What waits, and whether anybody could be told of a decision."""
+async def _pending() -> tuple[list[dict[str, Any]], list[dict[str, Any]], bool]:
+    """Approvals and questions that wait, and whether anybody could be told of a decision."""
     from ..app import open_archive
     from ..app.running import find_hub
     from ..config import load_config
 
     config = load_config()
     hub = await find_hub(config)
-    if hub is not None:
-        return await hub.approvals(), True
     async with open_archive(config) as archive:
-        return [_row(record) for record in await archive.approvals.pending()], False
+        questions = await all_questions(archive)
+        if hub is not None:
+            return await hub.approvals(), questions, True
+        return [_row(record) for record in await archive.approvals.pending()], questions, False
 
 
 def _row(record: Any) -> dict[str, Any]:

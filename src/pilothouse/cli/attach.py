@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .exits import Exit, Failure, reported
-from .output import complete
+from .output import complete, say
 
 if TYPE_CHECKING:
     from ..app import Archive
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from .conversation import Conversation
 
 __all__ = ["attach"]
-
-CLOSING = 10.0
-"""Seconds that a hub which is closing has to let go of the log, before what it wrote last is read."""
-STEP = 0.05
 
 
 @click.command()
@@ -47,6 +43,8 @@ async def _attach(beginning: str, since: int, as_json: bool, follow: bool) -> in
     from ..app.running import find_hub
     from ..config import load_config
     from .conversation import Conversation, Manners
+    from .rules import rule_words
+    from .stored import draw_stored
 
     config = load_config()
     async with open_archive(config) as archive:
@@ -55,12 +53,13 @@ async def _attach(beginning: str, since: int, as_json: bool, follow: bool) -> in
             raise Failure(f"{record.id} has {record.last_seq} events, so none after {since}", Exit.USAGE)
         hub = await find_hub(config) if follow else None
         conversation = Conversation(Manners(as_json=as_json, parks=True, echo=True, hint="Ctrl-C leaves"))
+        conversation.find_rules = lambda: rule_words(config)
         conversation.watch_signals()
         try:
             if hub is None:
-                await _stored(archive, conversation, record, since)
+                await draw_stored(archive, conversation, record.id, since)
                 if follow:
-                    click.echo("No hub is running: this is all there is. `pilothouse send` goes on with it.", err=True)
+                    say("No hub is running: this is all there is. `pilothouse send` goes on with it.", err=True)
                 return Exit.OK
             return await _watched(config, hub, archive, conversation, record, since)
         except asyncio.CancelledError:
@@ -78,6 +77,7 @@ async def _watched(
 
     from ..remote.errors import ConnectionLost
     from .sides import There
+    from .stored import draw_stored, hub_closed
 
     side = There(hub.session(record.id, agent_name=record.agent, cwd=record.cwd))
     await conversation.recall(record.id, archive.entries(record.id), since)
@@ -86,39 +86,20 @@ async def _watched(
     try:
         with contextlib.suppress(ConnectionLost):
             await conversation.watch()
-        await _closed(config)
+        await hub_closed(config)
         conversation.rest()
-        await _stored(archive, conversation, record, conversation.seq)
-        click.echo(f"The hub has gone. `pilothouse attach {_again(record, conversation)}` goes on from here.", err=True)
+        await draw_stored(archive, conversation, record.id, conversation.seq)
+        conversation.rest()
+        say(f"The hub has gone. `pilothouse attach {_again(record, conversation)}` goes on from here.", err=True)
     except asyncio.CancelledError:
-        if conversation.left == Exit.CANCELLED:
+        if conversation.detached or conversation.left == Exit.CANCELLED:
             conversation.left = int(Exit.OK)
             conversation.rest()
             back = f"`pilothouse attach {_again(record, conversation)}` comes back"
-            click.echo(f"Detached; the session goes on. {back}, `pilothouse cancel {record.id}` stops it.", err=True)
+            say(f"Detached; the session goes on. {back}, `pilothouse cancel {record.id}` stops it.", err=True)
         raise
     return Exit.OK
 
 
 def _again(record: SessionRecord, conversation: Conversation) -> str:
     return f"{record.id} --since {conversation.seq}"
-
-
-async def _closed(config: Config) -> None:
-    """Wait until the hub has let go: what it says at its end is stored then."""
-    import asyncio
-
-    from ..app import lock_holder
-
-    for _ in range(int(CLOSING / STEP)):
-        if lock_holder(config.database) is None:
-            return
-        await asyncio.sleep(STEP)
-
-
-async def _stored(archive: Archive, conversation: Conversation, record: SessionRecord, since: int) -> None:
-    """Draw what is stored beyond an event."""
-    if conversation.seq < since:
-        await conversation.recall(record.id, archive.entries(record.id), since)
-    async for entry in archive.entries(record.id, since):
-        conversation.draw([entry])

@@ -12,9 +12,10 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, cast
 
+import click
 from msgspec import Struct
 
 from ..model.events import (
@@ -26,15 +27,18 @@ from ..model.events import (
 from ..model.policy import decide
 from ..model.session import Session
 from ..terminal.asking import Verdict, ask_approval, ask_question
-from ..terminal.keyboard import Keyboard
+from ..terminal.keyboard import Interrupted, Keyboard
 from ..terminal.screen import Screen
+from ..terminal.texts import title_of
 from .exits import Exit
-from .output import console, short_path, title_of_prompt
+from .output import console, say, short_path, title_of_prompt
+from .rules import NAMED
 from .sides import Remember, Sent, Side, Stored, TurnEnd, begins, end_of, settled_by
 
 __all__ = ["Conversation", "Manners"]
 
 READS = {"autoApprove": {"reads": True, "searches": True}}
+NOTHING_TO_DETACH = "This session runs in this terminal and ends with it: there is nothing to detach from."
 NOBODY = "There is no terminal to ask on, and no option or rule allows it."
 STOPS = {
     "end_turn": Exit.OK,
@@ -66,6 +70,10 @@ class Conversation:
 
     left: int | None = None
     """The exit code, once the user has decided to leave at once."""
+    find_rules: Callable[[], Awaitable[Mapping[str, str]]] | None = None
+    """Finds what the rules made by "always" are called."""
+    detached = False
+    """Whether the user left by the key for that, and the turn is to go on."""
 
     def __init__(self, manners: Manners) -> None:
         self._manners = manners
@@ -81,6 +89,7 @@ class Conversation:
         self._asks: dict[str, Ask] = {}
         self._turn: Sent | None = None
         self._is_sending = False
+        self._is_idle = False
         self._is_running = False
         self._end: TurnEnd | None = None
         self._agent_ran = False
@@ -113,6 +122,8 @@ class Conversation:
     def join(self, side: Side, live_from: int = 0) -> None:
         """Take up a session from here. What was asked before the event `live_from` may be settled by then."""
         self._side, self._live_from = side, live_from
+        if self.screen is not None and side.is_elsewhere and self._manners.hint == Manners().hint:
+            self.screen.hint += " · Ctrl-\\ detaches"
         self._batches = side.follow(self.seq)
 
     def introduce(self) -> None:
@@ -139,16 +150,34 @@ class Conversation:
         self.screen.say("Enter sends, Ctrl-C stops a turn, Ctrl-D leaves.")
         while True:
             self.screen.say("")
-            self.screen.ask("›")
-            line = await keyboard.line()
+            line = await self._typed(self.screen, keyboard)
             if line is None or line.strip().lower() in ("quit", "exit", "/quit", "/exit"):
-                self.screen.say("" if line is None else f"`pilothouse run -s {self._side.id}` goes on with it.")
+                self.rest()
+                if line is None:
+                    click.echo()
+                say(f"`pilothouse run -s {self._side.id}` goes on with it.")
                 return code
             self._interrupts = 0
             if line.strip():
                 if not self.screen.session.turns and not self.screen.session.title:
                     await self._side.rename(title_of_prompt(line))
                 code = await self._say(line.strip())
+
+    async def _typed(self, screen: Screen, keyboard: Keyboard) -> str | None:
+        """The next prompt; None when the user leaves, by Ctrl-D or by Ctrl-C twice."""
+        self._is_idle, warned = True, False
+        try:
+            while True:
+                try:
+                    return await keyboard.line(screen.ask("›"))
+                except Interrupted:
+                    if warned:
+                        return None
+                    warned = True
+                    screen.say("")
+                    screen.say("Ctrl-C again or Ctrl-D leaves.")
+        finally:
+            self._is_idle = False
 
     async def watch(self) -> None:
         """Draw what comes until the user leaves. Raises ConnectionLost when the hub is gone."""
@@ -162,9 +191,14 @@ class Conversation:
         """Nothing is awaited any more; the terminal is as it was, if it is still there."""
         with contextlib.suppress(OSError):
             if self.screen is not None:
-                self.screen.rest()
+                self.screen.rest(over=not self._goes_on)
         if self.keyboard is not None:
             self.keyboard.close()
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether the turn outlives this terminal."""
+        return self.left is not None and self._batches is not None and self._side.is_elsewhere
 
     async def close(self) -> None:
         """End what is under way here, and leave the terminal as it was."""
@@ -191,7 +225,7 @@ class Conversation:
         finally:
             self._turn, self._is_sending = None, False
             if self.screen is not None:
-                self.screen.rest()
+                self.screen.rest(over=not self._goes_on)
 
     async def _until_end(self, sent: Sent) -> TurnEnd:
         while True:
@@ -221,10 +255,18 @@ class Conversation:
             done.result()
             return
         entries, self._reading = self._reading.result(), None
-        self.draw(entries)
+        await self.draw_named(entries)
         if self.seq >= self._live_from:
             self._show_busy()
             await self._see_to_asks()
+
+    async def draw_named(self, entries: Sequence[Stored]) -> None:
+        """`draw`, once it is known what the rules are called that decided."""
+        if self.screen is not None and self.find_rules is not None:
+            named = {found.decode() for entry in entries for found in NAMED.findall(entry.data)}
+            if not named <= self.screen.rules.keys():
+                self.screen.rules = await self.find_rules()
+        self.draw(entries)
 
     def _show_busy(self) -> None:
         """Somebody else's turn is under way."""
@@ -282,6 +324,8 @@ class Conversation:
         elif self.screen is not None and self.keyboard is not None:
             verdict = await self._asked(ask_approval(self.screen, self.keyboard, event), event.request_id)
         elif self._manners.parks and self._side.is_elsewhere:
+            ways = f"`pilothouse approve {event.request_id}` or `pilothouse deny {event.request_id}`"
+            say(f"Waiting for a decision: {title_of(event.description or event.tool_name)}. {ways} decides.", err=True)
             return
         else:
             self._denied = True
@@ -307,6 +351,8 @@ class Conversation:
                 return
             (answer,) = found
         elif self._manners.parks and self._side.is_elsewhere:
+            what = title_of(event.question)
+            say(f"Waiting for an answer: {what} `pilothouse attach {self._side.id}` at a terminal asks it.", err=True)
             return
         if not self._interrupts:
             await self._side.answer(event.question_id, answer)
@@ -345,9 +391,23 @@ class Conversation:
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._leave, 128 + number)
+        loop.add_signal_handler(signal.SIGQUIT, self._detach)
+
+    def _detach(self) -> None:
+        """Ctrl-\\: leave, and let the turn go on, where it can."""
+        if self._batches is None:
+            return
+        if self._side.is_elsewhere:
+            self.detached = True
+            self._leave(Exit.OK)
+        elif self.screen is not None and self._asking is None and not self._is_idle:
+            self.screen.note(NOTHING_TO_DETACH)
 
     def _interrupt(self) -> None:
         """Ctrl-C: the first one ends the turn, the second one everything. Where there is no turn of ours, it leaves."""
+        if self._is_idle and self.keyboard is not None:
+            self.keyboard.interrupt()
+            return
         self._interrupts += 1
         if self._interrupts > 1 or (self._turn is None and not self._is_sending):
             self._leave(Exit.CANCELLED)
@@ -357,7 +417,7 @@ class Conversation:
         if self._turn is not None:
             self._stop(self._turn)
         if self.screen is not None:
-            self.screen.note("Stopping. Ctrl-C again leaves.")
+            self.screen.stopping()
 
     def _stop(self, turn: Sent) -> None:
         stop = self._side.cancel() if self._is_running else self._side.withdraw(turn.turn_id)

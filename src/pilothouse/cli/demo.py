@@ -1,4 +1,7 @@
-"""The scripted agent: in this terminal, or on stdio for other programs."""
+"""The scripted agent: in this terminal, or on stdio for other programs.
+
+`demo` is `run -a demo` in a directory of its own. What it shows and how it ends is that of `run`, never something else.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,13 @@ from pathlib import Path
 
 import click
 
+from .exits import reported
 from .output import complete
 
 __all__ = ["demo", "demo_agent"]
+
+WITHOUT_PROMPT = "tour"
+"""What is run where nobody can be asked for a prompt."""
 
 
 @click.command("demo-agent")
@@ -35,16 +42,57 @@ def demo_agent() -> None:
 @click.argument("prompt", nargs=-1)
 @click.option(
     "--cwd",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Work here, not in a temporary directory.",
+    type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
+    help="The directory to work in; by default a new one among the temporary files.",
 )
-@click.option("--approve-all", is_flag=True, help="Allow everything the agent asks for.")
-def demo(prompt: tuple[str, ...], cwd: Path | None, approve_all: bool) -> None:
-    """Talk to the scripted agent in this terminal.
+@click.option("--approve-all", "--yolo", "approve_all", is_flag=True, help="Allow everything the agent asks for.")
+@click.option("--approve-reads", is_flag=True, help="Allow reading and searching inside the directory.")
+@click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON, and nothing else.")
+@reported
+def demo(prompt: tuple[str, ...], cwd: Path | None, approve_all: bool, approve_reads: bool, as_json: bool) -> None:
+    """Run the scripted agent, and see what a session is like.
 
-    With PROMPT it runs that and leaves. Without a terminal it runs PROMPT or `tour` once, and denies what the agent
-    asks for unless --approve-all is given.
+    It is `pilothouse run -a demo` in a new temporary directory, so that it writes nothing into yours. PROMPT is
+    `tour`, or one of the commands that `help` lists. Without PROMPT you talk with the agent until you leave; without
+    a terminal the prompt is read from stdin, and is `tour` if nothing comes.
     """
-    from ..agents.console import run
+    from .conversation import Manners
+    from .running import Options, start
 
-    sys.exit(run(" ".join(prompt), cwd=cwd, approve_all=approve_all))
+    text = _prompt(" ".join(prompt), talks=not as_json)
+    manners = Manners(as_json=as_json, approve_all=approve_all, approve_reads=approve_reads)
+    directory = cwd or _scratch()
+    if not text:
+        click.echo("Say `tour` to see an agent at work, or `help` for what else there is.", err=True)
+    try:
+        code = start(Options(prompt=text, agent="demo", cwd=directory, manners=manners))
+    except Exception:
+        if cwd is None:
+            _forget(directory)
+        raise
+    sys.exit(code)
+
+
+def _prompt(given: str, *, talks: bool) -> str:
+    text = given
+    if text == "-" or (not text and not sys.stdin.isatty()):
+        text = sys.stdin.read()
+    at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    return text.strip() or ("" if talks and at_terminal else WITHOUT_PROMPT)
+
+
+def _scratch() -> Path:
+    """A directory that stays: the session can be taken up again, and may go on in a hub elsewhere."""
+    import tempfile
+
+    directory = Path(tempfile.mkdtemp(prefix="pilothouse-demo-")).resolve()
+    click.echo(f"The scripted agent works in {directory}; --cwd chooses another directory.", err=True)
+    return directory
+
+
+def _forget(directory: Path) -> None:
+    """Nothing was begun in it."""
+    try:
+        directory.rmdir()
+    except OSError:
+        pass

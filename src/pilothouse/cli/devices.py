@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from .exits import Exit, Failure, reported
-from .output import ago, complete, console, print_json
+from .output import ago, complete, console, print_json, say
 
 if TYPE_CHECKING:
     from ..remote.hub import RemoteHub
@@ -37,7 +38,11 @@ def pair(name: str | None, scopes: tuple[str, ...], as_json: bool) -> None:
     Scan it with the device and type the code that is shown here. It works once, and not for long; this command waits
     until it is used. Ctrl-C withdraws it.
     """
-    complete(_pair(name, list(scopes) or None, as_json))
+    try:
+        complete(_pair(name, list(scopes) or None, as_json))
+    except KeyboardInterrupt:
+        click.echo("\nWithdrawn." if sys.stdin.isatty() else "Withdrawn.", err=True)
+        sys.exit(Exit.CANCELLED)
 
 
 async def _pair(name: str | None, scopes: list[str] | None, as_json: bool) -> None:
@@ -45,6 +50,7 @@ async def _pair(name: str | None, scopes: list[str] | None, as_json: bool) -> No
 
     from ..app.running import find_hub
     from ..config import load_config
+    from .phones import FROM_A_PHONE, is_loopback
     from .qr import print_qr
 
     hub = await find_hub(load_config())
@@ -54,10 +60,14 @@ async def _pair(name: str | None, scopes: list[str] | None, as_json: bool) -> No
     if as_json:
         print_json(pairing)
         return
-    print_qr(str(pairing["url"]))
     code = click.style(str(pairing["code"]), bold=True)
-    click.echo(f"Scan it with the device, or open {pairing['url']} there, and type {code}.")
-    click.echo(f"It may: {', '.join(pairing['scopes'])}. The code works for {pairing['expiresIn'] // 60} minutes.")
+    if is_loopback(str(pairing["url"])):
+        say(f"Warning: only this machine reaches {hub.url}. {FROM_A_PHONE}", err=True)
+        say(f"Here, open {pairing['url']} and type {code}.")
+    else:
+        print_qr(str(pairing["url"]))
+        say(f"Scan it with the device, or open {pairing['url']} there, and type {code}.")
+    say(f"It may: {', '.join(pairing['scopes'])}. The code works for {pairing['expiresIn'] // 60} minutes.")
     try:
         state = await _settled(hub, str(pairing["id"]))
     except asyncio.CancelledError:

@@ -118,7 +118,7 @@ def _database(config: Config) -> Iterator[Finding]:
         yield Finding("database", "problem", problem)
     if not problems:
         size = config.database.stat().st_size
-        yield Finding("database", "ok", f"{sessions:,} sessions, {size / 1e6:,.1f} MB, whole")
+        yield Finding("database", "ok", f"{sessions:,} session{'s' * (sessions != 1)}, {size / 1e6:,.1f} MB, whole")
 
 
 async def _looked_into(config: Config) -> tuple[int, list[str]]:

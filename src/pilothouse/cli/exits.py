@@ -35,14 +35,17 @@ class Exit(IntEnum):
 
 MEANINGS = {
     Exit.OK: "It did what it was asked to; a turn ended by itself.",
-    Exit.ERROR: "The turn ended with an error, or `doctor` found a problem.",
+    Exit.ERROR: (
+        "The turn ended with an error, `doctor` found a problem, or the hub refused: "
+        "`deny` after somebody has approved, for one."
+    ),
     Exit.USAGE: "The command, its options or the configuration are wrong: unknown agent or session, a taken port.",
     Exit.REFUSED: "The agent refused, or something it asked for was denied because nobody could be asked.",
     Exit.NO_AGENT: "The agent could not be started: not installed, not logged in, or it does not answer.",
     Exit.LIMIT: "The turn ended at a limit of tokens or requests.",
     Exit.HOME: (
         "The home directory cannot be used: another hub has it open, its database is damaged, read-only or full, "
-        "or no hub runs where one is needed."
+        "no hub runs where one is needed, or it went away."
     ),
     Exit.CANCELLED: "Cancelled by Ctrl-C. (143: ended by SIGTERM, 129: its terminal was closed.)",
 }
@@ -64,6 +67,8 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
         try:
             return command(*args, **kwargs)
         except KeyboardInterrupt:
+            if sys.stdin.isatty() and sys.stderr.isatty():
+                click.echo(err=True)  # the terminal has written ^C, and the shell's prompt must not stand behind it
             sys.exit(Exit.CANCELLED)
         except Exception as exc:
             found = _explained(exc)

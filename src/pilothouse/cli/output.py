@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
     from datetime import datetime
 
     from rich.console import Console
 
-__all__ = ["ago", "complete", "console", "print_json", "short_path", "title_of_prompt"]
+__all__ = ["ago", "complete", "console", "print_json", "say", "short_path", "title_of_prompt"]
 
 T = TypeVar("T")
 
@@ -45,6 +46,37 @@ def print_json(value: Any) -> None:
     sys.stdout.buffer.flush()
 
 
+def say(text: str, *, err: bool = False, hanging: int = 0) -> None:
+    """A sentence for people; at a terminal it is broken between words, and later lines begin `hanging` columns in."""
+    import click
+
+    stream = sys.stderr if err else sys.stdout
+    if stream.isatty():
+        from rich.cells import cell_len
+
+        text = _wrapped(text, console(stderr=err).width, hanging, cell_len)
+    click.echo(text, err=err)
+
+
+def _wrapped(text: str, width: int, hanging: int, measure: Callable[[str], int]) -> str:
+    """Styles are no part of the width; what is longer than a line is left to the terminal."""
+    from click import unstyle
+
+    lines: list[str] = []
+    for paragraph in text.split("\n"):
+        line = ""
+        for word in re.split(r"(?<=\S) +", paragraph):
+            longer = f"{line} {word}" if line else word
+            if line and measure(unstyle(longer)) > width:
+                lines.append(line)
+                # a long address is better whole than in its column
+                is_long = measure(unstyle(word)) > width - hanging
+                longer = " " * (0 if is_long else hanging) + word
+            line = longer
+        lines.append(line)
+    return "\n".join(lines)
+
+
 def short_path(path: str) -> str:
     """A path with `~` for the home directory."""
     home = str(Path.home())
@@ -65,8 +97,8 @@ def ago(timestamp: str, now: datetime | None = None) -> str:
         seconds = ((now or datetime.now(UTC)) - datetime.fromisoformat(timestamp)).total_seconds()
     except (ValueError, TypeError):
         return timestamp
-    for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
+    for size, unit in ((365 * 86400, "y"), (30 * 86400, "mo"), (86400, "d"), (3600, "h"), (60, "min")):
         count = int(seconds // size)
         if count >= 1:
-            return f"{count} {unit}{'s' * (count > 1)} ago"
-    return "just now"
+            return f"{count} {unit} ago"
+    return "now"

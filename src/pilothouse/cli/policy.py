@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .exits import reported
-from .output import ago, complete, console, print_json, short_path
+from .output import ago, complete, console, print_json, say, short_path
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -57,6 +57,62 @@ def show(as_json: bool) -> None:
         out.print(f"{line}  [dim]{about}[/]", soft_wrap=True)
     if not kept:
         out.print("  none")
+
+
+@policy.command("rules")
+@click.option("--all", "everything", is_flag=True, help="List those as well that expired or were revoked.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@reported
+def rules(everything: bool, as_json: bool) -> None:
+    """List the rules that "always" made: what each allows, where, how often it did, and until when."""
+    from ..config import load_config
+    from .rules import kept_rules, what_rule
+
+    found = complete(kept_rules(load_config(), everything=everything))
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        click.echo('No rules. `pilothouse approve ID --always project`, or "A" at a question, makes one.', err=True)
+        return
+    from rich.text import Text
+
+    from ..terminal.texts import title_of
+
+    out = console()
+    for rule in found:
+        head = Text.assemble((f"{rule['effect']:5} ", _style(rule["effect"])), (title_of(what_rule(rule)), "bold"))
+        out.print(head, soft_wrap=not out.is_terminal)
+        say(f"      {rule['id']} · {_where(rule)} · {_use(rule)} · {_until(rule)}", hanging=6)
+
+
+def _where(rule: dict[str, Any]) -> str:
+    return "everywhere" if rule["scope"] == "everywhere" else f"{rule['scope']} {short_path(rule['scopeKey'])}"
+
+
+def _use(rule: dict[str, Any]) -> str:
+    return f"used {rule['hits']}×, last {ago(rule['lastHit'])}" if rule["hits"] else "never used"
+
+
+def _until(rule: dict[str, Any]) -> str:
+    if rule["revoked"]:
+        return f"revoked {ago(rule['revoked'])}"
+    if not rule["expires"]:
+        return "for good"
+    return f"{'until' if rule['active'] else 'expired'} {rule['expires'][:16].replace('T', ' ')} UTC"
+
+
+@policy.command("revoke")
+@click.argument("rule", metavar="RULE")
+@reported
+def revoke(rule: str) -> None:
+    """Take a rule back, by the beginning of its id; from now on it is asked again."""
+    from ..config import load_config
+    from ..terminal.texts import title_of
+    from .rules import revoke_rule, what_rule
+
+    gone = complete(revoke_rule(load_config(), rule))
+    click.echo(f"Revoked: {gone['effect']} {title_of(what_rule(gone))} ({gone['id']}).")
 
 
 @policy.command("check")

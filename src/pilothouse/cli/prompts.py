@@ -24,7 +24,9 @@ def send(session: str, prompt: tuple[str, ...], wait: bool | None, request_id: s
     """Give a session a prompt; `-` reads it from stdin.
 
     Where a hub runs, the prompt waits for its place in the session and the turn's id is printed; --wait shows the turn
-    as `run` does. Without a hub the turn is run here, as by `pilothouse run -s ID`.
+    as `run` does. Without a terminal, --wait then leaves decisions to others: it says on stderr what waits and how to
+    decide it, and goes on waiting. Without a hub the turn is run here, as by `pilothouse run -s ID`, and what nobody
+    can be asked is denied.
     """
     from .conversation import Manners
     from .running import Options, start

@@ -20,7 +20,7 @@ from msgspec import Struct
 from ..acp.errors import RequestError
 from ..adapters.known import DEMO
 from ..adapters.registry import Registry
-from ..app import open_archive, open_hub, registry
+from ..app import lock_holder, open_archive, open_hub, registry
 from ..app.running import find_hub
 from ..app.serving import serving_aside
 from ..config import Config, load_config
@@ -29,11 +29,14 @@ from ..hub.hub import Hub
 from ..log.errors import LogLocked
 from ..log.records import SessionRecord
 from ..model.session import dump, load
+from ..remote.errors import ConnectionLost, NoHub
 from ..remote.hub import RemoteHub
 from .conversation import Conversation, Manners
 from .exits import Exit, Failure
-from .output import title_of_prompt
+from .output import print_json, say, title_of_prompt
+from .rules import rule_words
 from .sides import Here, There
+from .stored import draw_stored, hub_closed
 
 __all__ = ["Options", "start", "stored_session"]
 
@@ -51,6 +54,7 @@ class Options(Struct, frozen=True, kw_only=True):
     agent: str | None = None
     cwd: Path | None = None
     session: str | None = None
+    detach: bool = False
     manners: Manners = Manners()
 
 
@@ -63,9 +67,12 @@ async def _start(config: Config, options: Options) -> int:
     record = await stored_session(config, options.session) if options.session is not None else None
     agents = registry(config)
     name = _agent_name(config, agents, options, record)
-    launch = _usable(agents, name)
+    launch = _usable(config, agents, name)
     cwd = options.cwd or (Path(launch.cwd) if launch.cwd else Path.cwd())
+    if options.detach:
+        return await _handed_over(config, options, name, cwd, record)
     conversation = Conversation(options.manners)
+    conversation.find_rules = lambda: rule_words(config)
     conversation.watch_signals()
     try:
         running = await find_hub(config)
@@ -170,8 +177,53 @@ async def _there(
         return await conversation.run(options.prompt)
     except asyncio.CancelledError:
         if conversation.left is not None:
-            click.echo(f"The session goes on in the hub: `pilothouse attach {session.id}` comes back to it.", err=True)
+            conversation.rest()
+            say(_GOES_ON.format(session.id), err=True)
         raise
+    except (ConnectionLost, NoHub):
+        return await _gone(config, conversation, session.id)
+
+
+_GOES_ON = "The session goes on in the hub: `pilothouse attach {0}` comes back to it, `pilothouse cancel {0}` stops it."
+
+
+async def _gone(config: Config, conversation: Conversation, session_id: str) -> int:
+    """The hub went away: show what it still stored, and say what became of the turn."""
+    await hub_closed(config)
+    conversation.rest()
+    async with open_archive(config) as archive:
+        await draw_stored(archive, conversation, session_id, conversation.seq)
+        state = await archive.fold(session_id)
+    conversation.rest()
+    if state.turn_id is None:
+        reason = state.turn.stop_reason if state.turn is not None else None
+        what = {None: "no turn was under way", "interrupted": "the turn was interrupted"}.get(
+            reason, "the turn is over"
+        )
+    elif lock_holder(config.database) is None:
+        what = "the turn was interrupted"
+    else:
+        what = f"the turn may go on there: `pilothouse attach {session_id}` looks"
+    say(f"The hub has gone; {what}. `pilothouse run -s {session_id}` goes on with the session.", err=True)
+    return Exit.HOME
+
+
+async def _handed_over(config: Config, options: Options, name: str, cwd: Path, record: SessionRecord | None) -> int:
+    """Give the prompt to the hub that runs, and say how to come back. Raises Failure."""
+    hub = await find_hub(config)
+    if hub is None or hub.url is None:  # a hub of another `run` ends with that
+        raise Failure("no hub is running that a session could be left to; `pilothouse serve` starts one", Exit.HOME)
+    if record is not None:
+        session = hub.session(record.id, agent_name=record.agent, cwd=record.cwd)
+    else:
+        session = await hub.start_session(name, cwd, title=title_of_prompt(options.prompt))
+    turn = await session.send(options.prompt)
+    if options.manners.as_json:
+        print_json({"sessionId": session.id, "turnId": turn.turn_id, "seq": turn.seq})
+        return Exit.OK
+    click.echo(session.id)
+    say(_GOES_ON.format(session.id), err=True)
+    return Exit.OK
 
 
 async def stored_session(config: Config, beginning: str) -> SessionRecord:
@@ -202,9 +254,15 @@ def _agent_name(config: Config, agents: Registry, options: Options, record: Sess
     return name
 
 
-def _usable(agents: Registry, name: str) -> Any:
+def _usable(config: Config, agents: Registry, name: str) -> Any:
     """How the agent is started. Raises AdapterError, Failure."""
     adapter, launch = agents.get(name), agents.launch(name)
+    if launch is None and name in config.agents:
+        program = config.agents[name].command[0]
+        where = f"`command` of [agents.{name}] in {config.path}"
+        raise Failure(
+            f"{adapter.title} can't be started: its program {program!r} is not found; see {where}", Exit.NO_AGENT
+        )
     if launch is None:
         hint = f" To install it: {adapter.install_hint}" if adapter.install_hint else ""
         raise Failure(f"{adapter.title} is not installed.{hint}", Exit.NO_AGENT)

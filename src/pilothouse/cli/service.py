@@ -29,10 +29,26 @@ from ..remote.hub import RemoteHub, reach
 from .browser import open_browser
 from .exits import Exit, Failure
 from .logs import log_to
-from .output import short_path
+from .output import say, short_path
+from .phones import FROM_A_PHONE
 from .qr import print_qr
 
 __all__ = ["ServeOptions", "start"]
+
+
+STARTING = (
+    "host",
+    "port",
+    "root_path",
+    "public_url",
+    "tls_cert",
+    "tls_key",
+    "insecure_bind",
+    "log_level",
+    "log_json",
+    "log_file",
+)
+"""Options for a start; a hub that runs already keeps its own."""
 
 
 class ServeOptions(Struct, frozen=True, kw_only=True):
@@ -93,14 +109,24 @@ async def _already(config: Config, running: RemoteHub, options: ServeOptions) ->
     link = await running.login_link()
     if not options.quiet:
         click.echo(f"Pilothouse runs on this home already (process {pid}).")
-        _print_facts({"address": running.url, "log in": f"{link['url']}  (one browser, once)"})
+        _print_facts({"address": running.url, "log in": f"{link['url']} (one browser, once)"})
+        if ignored := _without_effect(options):
+            have = "has" if len(ignored) == 1 else "have"
+            say(f"{', '.join(ignored)} {have} no effect on it; stop it first to start it otherwise.", err=True)
     if options.browser:
         await open_browser(config.home, str(link["url"]))
 
 
+def _without_effect(options: ServeOptions) -> list[str]:
+    """The options given that only a start would use, as they are typed."""
+    usual = ServeOptions()
+    names = [name for name in STARTING if getattr(options, name) != getattr(usual, name)]
+    return [f"--{name.replace('_', '-')}" for name in names]
+
+
 def _print_facts(facts: dict[str, str]) -> None:
     for name, text in facts.items():
-        click.echo(f"  {click.style(f'{name:8}', dim=True)} {text}")
+        say(f"  {click.style(f'{name:8}', dim=True)} {text}", hanging=11)
 
 
 class _Service:
@@ -160,27 +186,28 @@ class _Service:
             await open_browser(self._config.home, link)
 
     async def _print_greeting(self, own: RemoteHub, serving: Serving, link: str) -> None:
-        if sys.stdout.isatty():
-            await self._print_pairing(own)
         ready = [str(agent["name"]) for agent in serving.agents() if agent.get("installed")]
         click.echo(f"{click.style('Pilothouse', bold=True)} {__version__}")
         facts = {
             "address": self._bound.url,
-            "log in": f"{link}  (one browser, once, within 5 minutes)",
+            "log in": f"{link} (one browser, once, within 5 minutes)",
             "agents": ", ".join(ready) or "none; `pilothouse agents` says how to get some",
             "data": short_path(str(self._config.home)),
         }
         _print_facts(facts)
+        if sys.stdout.isatty():
+            await self._print_pairing(own)
         click.echo("  Ctrl-C stops it.")
 
     async def _print_pairing(self, own: RemoteHub) -> None:
+        if self._bound.is_private:
+            _print_facts({"phone": f"only this machine reaches the address. {FROM_A_PHONE}"})
+            return
         pairing = await own.start_pairing()
+        click.echo()
         print_qr(str(pairing["url"]))
         code = click.style(str(pairing["code"]), bold=True)
-        click.echo(f"Pair a phone: scan this and type {code} there. `pilothouse pair` shows another code later.")
-        if self._bound.is_private:
-            click.echo("Only this machine reaches the address; docs/guides/serve.md has the ways for phones.")
-        click.echo("")
+        say(f"Pair a phone: scan this and type {code} there. `pilothouse pair` shows another code later.\n")
 
     # -- signals --
 

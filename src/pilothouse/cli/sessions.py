@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from .exits import Exit, Failure, reported
-from .output import ago, complete, console, print_json, short_path
+from .output import ago, complete, console, print_json, say, short_path
+from .waiting import SHORT_ID, hint_of, questions_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from ..config import Config
     from ..log.records import SessionRecord
@@ -33,6 +34,7 @@ WORDS = {
     "error": ("failed", "red"),
     "interrupted": ("interrupted", "yellow"),
 }
+NARROW = 80
 FORMATS = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown"}
 
 
@@ -43,29 +45,54 @@ FORMATS = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "mar
 @reported
 def ls(limit: int, everything: bool, as_json: bool) -> None:
     """List sessions, the one last active first."""
-    config, sessions = complete(_listed(limit, everything))
+    config, sessions, questions = complete(_listed(limit, everything))
     if as_json:
-        print_json([_described(record) for record in sessions])
+        asking = [question["sessionId"] for question in questions]
+        print_json([{**_described(record), "questions": asking.count(record.id)} for record in sessions])
         return
     if not sessions:
         click.echo("No sessions yet. `pilothouse run -a demo tour` makes one.", err=True)
         return
     stale = _is_stale(config, sessions)
-    table = _table("session", "agent", "status", "when", "title", "directory")
+    rows = []
     for record in sessions:
         word, style = WORDS.get("interrupted" if stale and record.status in AT_WORK else record.status, ("?", ""))
-        table.add_row(
-            record.id,
-            record.agent,
-            f"[{style}]{word}[/]" if style else word,
-            ago(record.updated),
-            _safe(record.title or ""),
-            _safe(short_path(record.cwd)),
-        )
-    console().print(table)
+        cells = (record.id, record.agent, word, ago(record.updated).removesuffix(" ago"))
+        rows.append(((*cells, record.title or "", short_path(record.cwd)), style))
+    _print_rows(("session", "agent", "status", "age", "title", "directory"), rows)
+    if questions and not stale:
+        click.echo()
+        for line in hint_of(questions):
+            say(line)
 
 
-async def _listed(limit: int, everything: bool) -> tuple[Config, list[SessionRecord]]:
+def _print_rows(names: tuple[str, ...], rows: Sequence[tuple[tuple[str, ...], str]]) -> None:
+    """A line for each session. What is not needed to name one is cut where the terminal ends, never broken."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from ..terminal.texts import title_of
+
+    out = console()
+    ids = {cells[0][:SHORT_ID] for cells, _ in rows}
+    if out.width < NARROW and len(ids) == len(rows):
+        rows = [((cells[0][:SHORT_ID], *cells[1:]), style) for cells, style in rows]
+    longest = [max(map(len, column)) for column in zip(names, *(cells for cells, _ in rows), strict=True)]
+    room = max(0, out.width - sum(longest[:4]) - 8)
+    directory = min(longest[5], max(9, room // 2 - 2))
+    shown = 6 if room >= 28 else 5  # a narrow terminal has room for the title only
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for column, name in enumerate(names[:shown]):
+        title = max(5, room - directory - 2 if shown == 6 else room)
+        width = {4: title, 5: directory}.get(column)
+        table.add_column(name, no_wrap=True, overflow="ellipsis", max_width=width, min_width=len(name))
+    for cells, style in rows:
+        texts = [Text(title_of(cell), style=style if column == 2 else "") for column, cell in enumerate(cells)]
+        table.add_row(*texts[:shown])
+    out.print(table)
+
+
+async def _listed(limit: int, everything: bool) -> tuple[Config, list[SessionRecord], list[dict[str, Any]]]:
     from ..app import open_archive
     from ..config import load_config
     from ..log.records import SessionFilter
@@ -82,7 +109,7 @@ async def _listed(limit: int, everything: bool) -> tuple[Config, list[SessionRec
             cursor = page.next
             if cursor is None:
                 break
-    return config, found
+        return config, found, await questions_of(archive, found)
 
 
 def _is_stale(config: Config, sessions: Iterable[SessionRecord]) -> bool:
@@ -140,15 +167,24 @@ def show(session: str, as_json: bool) -> None:
     from ..terminal.screen import Screen
 
     stored = _stored(session)
+    rules = complete(_rules())
     if as_json:
         sys.stdout.buffer.write(to_json(fold(stored.events)) + b"\n")
         return
     out = console()
     _head(out, stored.record)
     screen = Screen(out, echo=True, live=False)
+    screen.rules = rules
     for event in stored.events:
         screen.show(event)
     screen.rest()
+
+
+async def _rules() -> dict[str, str]:
+    from ..config import load_config
+    from .rules import rule_words
+
+    return await rule_words(load_config())
 
 
 def _head(out: Any, record: SessionRecord) -> None:
@@ -262,6 +298,7 @@ async def _play(events: list[Event], speed: float, pause: float) -> None:
     from ..terminal.screen import Screen
 
     screen = Screen(console(), echo=True)
+    screen.rules = await _rules()
     before = events[0].timestamp if events else ""
     screen.begin("playing")
     try:
@@ -274,22 +311,3 @@ async def _play(events: list[Event], speed: float, pause: float) -> None:
             screen.show(event)
     finally:
         screen.rest()
-
-
-def _table(*columns: str) -> Any:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for column in columns:
-        wide = column in ("title", "directory", "what")
-        table.add_column(column, no_wrap=not wide, overflow="ellipsis" if not wide else "fold")
-    return table
-
-
-def _safe(text: str) -> str:
-    """Foreign text in a table: one line, and no markup."""
-    from rich.markup import escape
-
-    from ..terminal.texts import title_of
-
-    return escape(title_of(text))

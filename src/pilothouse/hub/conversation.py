@@ -30,7 +30,7 @@ from .errors import Busy, HubError, IdReused, IllegalCommand, NotStored
 from .link import AUTH_REQUIRED, AgentLink
 from .questions import Questions
 from .recorder import Recorder
-from .turns import Prompt, PromptQueue, TurnResult, digest_of, result_of, stored_result
+from .turns import Prompt, PromptQueue, TurnResult, digest_of, result_of, stored_result, title_of
 
 __all__ = ["Conversation", "shown"]
 
@@ -49,6 +49,7 @@ class Conversation:
         questions: Questions,
         open_agent: Callable[[], Awaitable[RunningAgent]],
         *,
+        title: str | None = None,
         cancel_deadline: float,
     ) -> None:
         self._log = log
@@ -57,6 +58,7 @@ class Conversation:
         self._approvals = approvals
         self._questions = questions
         self._open_agent = open_agent
+        self._title = title
         self._cancel_deadline = cancel_deadline
         self._session_id = recorder.session.id
         self._requests: dict[str, Prompt] = {}
@@ -207,6 +209,7 @@ class Conversation:
         recorder.record(started, also=self._claim(prompt))
         await recorder.commit()  # before anything is done that the log could not tell
         prompt.stored.set()
+        self._give_title(prompt)
         ending = await self._outcome(prompt)
         prompt.phase = "ending"
         recorder.record(ending)
@@ -215,6 +218,15 @@ class Conversation:
         self._questions.cancel_all()
         await recorder.commit()
         return result_of(prompt.turn_id, ending)
+
+    def _give_title(self, prompt: Prompt) -> None:
+        """With its first turn a session has the title that it was started with, else the words of its prompt."""
+        state = self._recorder.session
+        title = self._title or title_of(shown(prompt.content))
+        if state.turns > 1 or state.title or title is None:
+            return
+        also = [self._log.sessions.updating(self._session_id, title=title)]
+        self._recorder.note("session_info_update", {"title": title}, also=also)
 
     async def _outcome(self, prompt: Prompt) -> list[ACPEvent]:
         """Converse with the agent; the events that end the turn."""

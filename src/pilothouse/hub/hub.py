@@ -37,6 +37,10 @@ __all__ = ["Hub"]
 logger = logging.getLogger(__name__)
 
 DATABASE = "pilothouse.db"
+IDLE_TIMEOUT = 30 * 60.0
+"""Seconds that an agent is kept although it has nothing to do."""
+LOOK = 60.0
+"""Seconds between two looks for such agents, at most."""
 HUB_ID = "hub.id"
 CLEAN = "hub.closed"
 """Settings: whose processes are ours, and whether the last hub came to an orderly end."""
@@ -45,7 +49,8 @@ CLEAN = "hub.closed"
 class Hub:
     """Runs sessions. Open it by `async with`; nothing it started outlives it.
 
-    `notices` are things its user should be told. `orphans_ended` counts the processes that a dead hub had left.
+    `notices` are things its user should be told. `orphans_ended` counts the processes that a dead hub had left. An
+    agent that has had nothing to do for `idle_timeout` seconds is ended, and the next prompt resumes it; 0 keeps all.
     """
 
     def __init__(
@@ -56,6 +61,7 @@ class Hub:
         agents: Mapping[str, AgentSpec] | None = None,
         cancel_deadline: float = CANCEL_DEADLINE,
         approval_timeout: float | None = None,
+        idle_timeout: float = IDLE_TIMEOUT,
     ) -> None:
         if (home is None) == (log is None):
             raise TypeError("give either `home`, a directory for the database, or a `log`")
@@ -67,6 +73,8 @@ class Hub:
         self.recovered: list[str] = []
         self._cancel_deadline = cancel_deadline
         self._approval_timeout = approval_timeout
+        self._idle_timeout = idle_timeout
+        self._resting: asyncio.Task[None] | None = None
         self._hub_id = ""
         self._sessions: dict[str, HubSession] = {}
         self._loading: dict[str, asyncio.Task[HubSession]] = {}
@@ -79,6 +87,8 @@ class Hub:
         except BaseException:
             await self.log.close()
             raise
+        if self._idle_timeout > 0:
+            self._resting = asyncio.get_running_loop().create_task(self._rest_agents(), name="ending idle agents")
         return self
 
     async def __aexit__(
@@ -92,7 +102,16 @@ class Hub:
             self._closing = asyncio.get_running_loop().create_task(self._close(), name="closing the hub")
         await asyncio.shield(self._closing)
 
+    async def _rest_agents(self) -> None:
+        while True:
+            await asyncio.sleep(min(self._idle_timeout / 4, LOOK))
+            for session in list(self._sessions.values()):
+                session.rest(self._idle_timeout)
+
     async def _close(self) -> None:
+        if self._resting is not None:
+            self._resting.cancel()
+            await asyncio.wait((self._resting,))
         for task in list(self._loading.values()):
             await asyncio.wait((task,))
         sessions = list(self._sessions.values())
@@ -129,11 +148,11 @@ class Hub:
             known = ", ".join(sorted(self.agents)) or "none"
             raise UnknownAgent(f"no agent {agent!r} is configured; there are: {known}", agent=agent)
         directory = Path(cwd)
-        # os.path's says no, where the path's own raises, to a name that no system takes
-        if not directory.is_absolute() or not await asyncio.to_thread(os.path.isdir, directory):
-            raise HubError(f"{str(cwd)!r} is no directory with an absolute path; give the project's", cwd=str(cwd))
+        if (wrong := await asyncio.to_thread(_wrong_with, directory)) is not None:
+            raise HubError(f"{str(cwd)!r} {wrong}", field="cwd", cwd=str(cwd))
         if sound(str(directory)) != str(directory):  # no message could name it to an agent
-            raise HubError(f"the name of {str(cwd)!r} is not UTF-8; rename the directory", cwd=ascii(str(cwd)))
+            message = f"the name of {str(cwd)!r} is not UTF-8; rename the directory"
+            raise HubError(message, field="cwd", cwd=ascii(str(cwd)))
         rules = parse_policy(policy) if policy is not None else None
         session_id = f"ses_{secrets.token_hex(8)}"
         record = await self.log.sessions.create(
@@ -141,7 +160,7 @@ class Hub:
             agent=agent,
             cwd=str(directory),
             title=title,
-            status="starting",
+            status="idle",
             policy=msgspec.to_builtins(rules) if rules is not None else None,
         )
         self._check_open()
@@ -270,8 +289,6 @@ class Hub:
         return found
 
     async def _recover(self, record: SessionRecord) -> None:
-        if not record.last_seq:
-            return
         try:
             state = await end_open(self.log, record)
         except Exception as exc:  # one session that cannot be recovered must not keep all others away
@@ -280,3 +297,14 @@ class Hub:
             return
         if state.seq > record.last_seq:
             self.recovered.append(record.id)
+
+
+def _wrong_with(directory: Path) -> str | None:
+    """Why no session can work there; None if one can."""
+    if not directory.is_absolute():
+        return "is not absolute; give the absolute path of the project's directory"
+    # os.path's say no, where the path's own raise, to a name that no system takes
+    if os.path.isdir(directory):  # noqa: PTH112
+        return None
+    what = "is no directory" if os.path.exists(directory) else "does not exist"  # noqa: PTH110
+    return f"{what}; give the absolute path of the project's directory"

@@ -89,6 +89,7 @@ class AgentLink:
         self._agent: RunningAgent | None = None
         self._opening: asyncio.Task[RunningAgent] | None = None
         self._watching: asyncio.Task[None] | None = None
+        self._resting: asyncio.Task[None] | None = None
         self._distrusted: str | None = None
         self._closed = False
         self._is_killed = False
@@ -262,13 +263,32 @@ class AgentLink:
                 task.cancel()
             await asyncio.wait((task,))
 
+    def rest(self) -> asyncio.Task[None] | None:
+        """Let go of an agent that has nothing to do and can take up its session again; the task that ends it.
+
+        None when there is no such agent.
+        """
+        if self._opening is not None or self.agent is None or not _ways(self.agent):
+            return None
+        self._resting = asyncio.get_running_loop().create_task(self._end(*self._let_go()), name="ending an idle agent")
+        return self._resting
+
     async def _drop(self) -> None:
         """End the agent with its tree; a new one can be started afterwards."""
+        if self._resting is not None:  # two agents must not have the same session
+            await asyncio.wait((self._resting,))
+            self._resting = None
+        await self._end(*self._let_go())
+
+    def _let_go(self) -> tuple[RunningAgent | None, asyncio.Task[None] | None]:
         agent, self._agent, self.session_id, self._is_killed = self._agent, None, None, False
         watching, self._watching = self._watching, None
+        if watching is not None and agent is not None and agent.is_running:
+            watching.cancel()
+        return agent, watching
+
+    async def _end(self, agent: RunningAgent | None, watching: asyncio.Task[None] | None) -> None:
         if watching is not None:
-            if agent is not None and agent.is_running:
-                watching.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait((watching,))
         if agent is not None:

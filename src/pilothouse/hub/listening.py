@@ -95,6 +95,7 @@ class Listener:
             await recorder.catch_up()
 
     async def requested(self, method: str, params: Any, raw: bytes) -> Any:
+        self._recorder.touch()
         if self._recorder.failure is not None:
             raise RequestError.internal_error({"details": "the session's log failed; nothing is done unseen"})
         return await self._serving.answer(method, params, raw)

@@ -60,6 +60,7 @@ class Recorder:
         self._under_way: deque[asyncio.Future[None]] = deque()
         self._mending = asyncio.Lock()
         self._now: str | None = None
+        self.touch()
         self._take_up(session, record.last_seq)
 
     def _take_up(self, session: Session, seq: int) -> None:
@@ -82,11 +83,16 @@ class Recorder:
             self._schedule()
         return self._now
 
+    def touch(self) -> None:
+        """Something was done, whether or not there is an event of it."""
+        self.touched = asyncio.get_running_loop().time()
+
     def record(self, events: Sequence[Event], *, also: Sequence[Change] = (), then: Then | None = None) -> None:
         """Take events; they are committed soon and in order, `also` with them, and then `then` is called.
 
         After a failure nothing is taken, and `then` is not called: whoever waits for it is told by `failed`.
         """
+        self.touch()
         if self.failure is not None:
             return
         self._batch += events

@@ -83,7 +83,7 @@ async def end_open(
     for approval in await log.approvals.pending(record.id):
         decision = {"approved": False, "resolvedBy": "cancelled", "reason": message, "optionId": None}
         also.append(log.approvals.resolving(approval.id, decision, decided_by="recovery", strict=False))
-    if state.seq and record.status != status:
+    if record.status != status:
         also.append(log.sessions.updating(record.id, status=status))
     if events or also:
         await log.append(record.id, state.seq, events, also=also)

@@ -55,6 +55,11 @@ class Serving:
     def _new_terminals(self) -> Terminals:
         return Terminals(self._workspace, on_output=self._on_output, on_end=self._on_end)
 
+    @property
+    def has_programs(self) -> bool:
+        """Whether something runs in a terminal."""
+        return self._terminals.are_busy
+
     async def end_terminals(self, *, for_good: bool = False) -> None:
         """Their agent is gone, and they go with it; the next agent gets its own."""
         terminals = self._terminals

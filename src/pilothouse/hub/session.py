@@ -7,7 +7,8 @@ Its public methods may be called by anyone, at any time, as often as they like. 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,7 @@ class HubSession:
         self._is_startable = spec is not None
         self._choosing: Callable[[Choices], None] | None = None
         self._aside: set[asyncio.Task[None]] = set()
+        self._users = 0
         self._terminating = asyncio.Lock()
         self._recorder = recorder = Recorder(log, record, state, self._log_failed)
         self._standing = StandingRules(log, record.id, record.cwd)
@@ -107,6 +109,7 @@ class HubSession:
             self._approvals,
             self._questions,
             self._open,
+            title=record.title,
             cancel_deadline=cancel_deadline,
         )
         self._turns.is_held = state.status == "paused"
@@ -183,8 +186,8 @@ class HubSession:
     async def send(self, content: Any, *, client_request_id: str | None = None, queue: bool = True) -> Prompt:
         """Accept a prompt: text, or content blocks. It runs when those before it are done; await its `done`.
 
-        The same `client_request_id` again is the same prompt, also after a restart. Raises IllegalCommand, IdReused
-        when that prompt said something else, QueueFull, NotStored; Busy when it would have to wait and `queue` is false.
+        The same `client_request_id` again is the same prompt, also after a restart. Raises IllegalCommand; IdReused
+        when that one said something else; QueueFull, NotStored; Busy when it would have to wait and `queue` is false.
         """
         return await self._turns.send(content, client_request_id, queue=queue)
 
@@ -343,13 +346,18 @@ class HubSession:
 
         Raises Unsupported, AgentFailed, NotStored.
         """
-        agent = await self._started()
-        params = {"sessionId": self._link.session_id, **params}
-        return await self._ask(agent, method, params, self._link.session_id)
+        with self._in_use():
+            agent = await self._started()
+            params = {"sessionId": self._link.session_id, **params}
+            return await self._ask(agent, method, params, self._link.session_id)
 
     async def authenticate(self, method_id: str) -> None:
         """Log in with one of the agent's `authMethods`; afterwards prompts work. Raises Unsupported, AgentFailed."""
         self._check_not_over()
+        with self._in_use():
+            await self._authenticate(method_id)
+
+    async def _authenticate(self, method_id: str) -> None:
         try:
             agent = await self._open()
         except RequestError as exc:
@@ -384,13 +392,41 @@ class HubSession:
 
     async def _started(self) -> RunningAgent:
         self._check_not_over()
-        await self._recorder.mend()
-        try:
-            agent = await self._open()
-        except (SpawnError, ConnectionClosed, RequestError, TimeoutError) as exc:
-            raise self._not_started(exc) from exc
-        await self._recorder.commit()
+        with self._in_use():
+            await self._recorder.mend()
+            try:
+                agent = await self._open()
+            except (SpawnError, ConnectionClosed, RequestError, TimeoutError) as exc:
+                raise self._not_started(exc) from exc
+            await self._recorder.commit()
         return agent
+
+    @contextlib.contextmanager
+    def _in_use(self) -> Iterator[None]:
+        """Somebody needs the agent, though no turn runs."""
+        self._users += 1
+        try:
+            yield
+        finally:
+            self._users -= 1
+            self._recorder.touch()
+
+    def rest(self, seconds: float) -> None:
+        """End an agent that has had nothing to do for so long, if it can take up the session again when it is needed.
+
+        It is kept while anything of it is open: a turn, a prompt that waits, a question, a call, a program.
+        """
+        recorder = self._recorder
+        since = asyncio.get_running_loop().time() - recorder.touched
+        index = self.state.index
+        busy = self._users or not self.is_idle or index.pending or index.open or self._serving.has_programs
+        if busy or since < seconds or recorder.failure is not None:
+            return
+        ending = self._link.rest()
+        if ending is not None:
+            self._listener.forget()
+            recorder.note("agent_rested", {"seconds": seconds})
+            self._keep(ending)
 
     async def _open(self) -> RunningAgent:
         if not self._is_startable:
@@ -430,7 +466,9 @@ class HubSession:
 
     def _end_terminals(self) -> None:
         """The agent, or what was to become one, is gone; what runs in its terminals goes with it."""
-        task = asyncio.get_running_loop().create_task(self._serving.end_terminals(), name="ending terminals")
+        self._keep(asyncio.get_running_loop().create_task(self._serving.end_terminals(), name="ending terminals"))
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
         self._aside.add(task)
         task.add_done_callback(self._aside.discard)
 

@@ -90,6 +90,11 @@ class Terminals:
     def __len__(self) -> int:
         return len(self._programs)
 
+    @property
+    def are_busy(self) -> bool:
+        """Whether a program runs in one of them, or is being started."""
+        return self._starting > 0 or any(program.status is None for program in self._programs.values())
+
     async def create(
         self,
         command: str,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -16,9 +16,12 @@ from ..log.base import EventLog
 from ..model.events import CustomEvent, Event, SessionErrorEvent, decode_event
 from .errors import QueueFull
 
-__all__ = ["Prompt", "PromptQueue", "TurnResult", "digest_of", "result_of", "stored_result"]
+__all__ = ["Prompt", "PromptQueue", "TurnResult", "digest_of", "result_of", "stored_result", "title_of"]
 
 QUEUE_LIMIT = 100
+LONGEST_TITLE = 80
+LOOKED_AT = 4000
+"""Characters of a prompt among which its first words are looked for."""
 
 Phase = Literal["waiting", "opening", "running", "ending"]
 
@@ -115,6 +118,19 @@ def digest_of(content: Any) -> str:
     """What tells the content of one request from that of another. Text, and a block of that text, are the same."""
     blocks = to_wire(as_blocks(content))
     return hashlib.sha256(msgspec.json.encode(blocks, order="deterministic")).hexdigest()
+
+
+def title_of(content: Sequence[Mapping[str, Any]]) -> str | None:
+    """What a session is called by its first prompt: the first words of it, on one line."""
+    texts = (block.get("text") for block in content if block.get("type") == "text")
+    for text in filter(None, texts):
+        letters = (letter if letter.isprintable() else " " for letter in text[:LOOKED_AT])
+        words = " ".join("".join(letters).split())
+        if len(words) > LONGEST_TITLE:
+            return words[: LONGEST_TITLE - 1].rstrip() + "…"
+        if words:
+            return words
+    return None
 
 
 def result_of(turn_id: str, events: Sequence[Event]) -> TurnResult:

@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from .errors import ConnectionLost, NoHub
 from .http import Address, Client, address_of_url, segment
@@ -80,6 +80,16 @@ class RemoteHub:
     ) -> dict[str, Any]:
         """Decide an approval of any session. Raises NotFound, Conflict that names the winner, Refused."""
         return await decide(self._client, approval_id, approved, option_id, reason, by, remember)
+
+    async def rules(self, *, state: Literal["active", "all"] = "active") -> list[dict[str, Any]]:
+        """The rules that answer without asking, oldest first."""
+        answer = await self._client.request("GET", "/rules", query={"state": state})
+        return list(answer["rules"])
+
+    async def revoke_rule(self, rule_id: str) -> dict[str, Any]:
+        """From now on it answers nothing. Raises NotFound."""
+        answer: dict[str, Any] = await self._client.request("DELETE", f"/rules/{segment(rule_id)}")
+        return answer
 
     # -- browsers and devices --
 

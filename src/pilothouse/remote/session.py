@@ -159,6 +159,10 @@ class RemoteSession:
     async def rename(self, title: str | None) -> None:
         await self._client.request("PATCH", self._path, {"title": title})
 
+    async def archive(self, *, undo: bool = False) -> None:
+        """Put it out of the way of lists, or back. It stays as it is."""
+        await self._client.request("PATCH", self._path, {"archived": not undo})
+
     async def delete(self) -> None:
         """End the session and delete it with all its events."""
         await self._client.request("DELETE", self._path)

@@ -63,7 +63,7 @@ OPERATIONS: tuple[Operation, ...] = (
 
 def application(server: Server) -> ASGIApp:
     """The application that serves this hub."""
-    routes: list[BaseRoute] = [*map(route, OPERATIONS), *websocket.ROUTES, *acp.ROUTES]
+    routes: list[BaseRoute] = [*map(route, OPERATIONS), *page.ROUTES, *websocket.ROUTES, *acp.ROUTES]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _refused})
     app.router.redirect_slashes = False  # a redirect would name the scheme that a proxy speaks to us
     app.state.server = server

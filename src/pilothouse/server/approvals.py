@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec import Meta, Struct
 
 from ..acp.naming import camel
@@ -14,7 +15,7 @@ from ..model.commands import Remember
 from ..model.errors import ValidationError
 from .operations import Body, Call, Operation, Query
 
-__all__ = ["OPERATIONS", "ApprovalRow", "Approvals"]
+__all__ = ["OPERATIONS", "ApprovalRow", "Approvals", "approval_row"]
 
 YEAR = 366 * 24 * 3600
 
@@ -63,11 +64,11 @@ async def find(call: Call) -> Approvals:
     query: Chosen = call.query
     store = call.server.hub.log.approvals
     found = await (store.pending if query.state == "pending" else store.list)(query.session_id)
-    return Approvals(approvals=[_row(approval) for approval in found])
+    return Approvals(approvals=[approval_row(approval) for approval in found])
 
 
 async def show(call: Call) -> ApprovalRow:
-    return _row(await _get(call))
+    return approval_row(await _get(call))
 
 
 async def decide(call: Call) -> ApprovalRow:
@@ -85,7 +86,7 @@ async def decide(call: Call) -> ApprovalRow:
         remember=body.remember,
         remember_for=body.remember_for,
     )
-    return _row(decided)
+    return approval_row(decided)
 
 
 async def _get(call: Call) -> Approval:
@@ -102,19 +103,8 @@ def _check_option(approval: Approval, option_id: str | None) -> None:
         raise ValidationError(f"expected one of {', '.join(offered) or 'no options at all'}", "optionId")
 
 
-def _row(approval: Approval) -> ApprovalRow:
-    return ApprovalRow(
-        id=approval.id,
-        session_id=approval.session_id,
-        state=approval.state,
-        request=approval.request,
-        options=approval.options,
-        created=approval.created,
-        expires=approval.expires,
-        resolved=approval.resolved,
-        decision=approval.decision,
-        decided_by=approval.decided_by,
-    )
+def approval_row(approval: Approval) -> ApprovalRow:
+    return msgspec.convert(approval, ApprovalRow, from_attributes=True)
 
 
 _APPROVAL = "/approvals/{id}"

@@ -120,7 +120,9 @@ class Guard:
             scheme, _, secret = given[0].partition(" ")
             if len(given) > 1 or scheme.lower() != "bearer":
                 return None
-            return await authenticate(self._server, secret.strip(), client=address(scope))
+            caller = await authenticate(self._server, secret.strip(), client=address(scope))
+            scope["refused"] = caller is None
+            return caller
         if "cookie" not in headers or _is_elsewhere(headers) or self._is_guest(scope, headers):
             return None
         caller = await by_cookie(self._server, scope)

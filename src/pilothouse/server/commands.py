@@ -66,17 +66,18 @@ async def carry_out(server: Server, caller: Caller, session_id: str, fields: dic
     if command_id is None:
         return await _execute(session, command, caller, None)
     who = caller.device_id or caller.name
-    if isinstance(command, SendMessageCommand) and command.client_request_id is None:
+    is_named = isinstance(command, SendMessageCommand) and command.client_request_id is not None
+    if isinstance(command, SendMessageCommand) and not is_named:
         # so that the log knows the prompt again, also after a restart
         command = msgspec.structs.replace(command, client_request_id=f"command:{who}:{command_id}")
     key = ("command", session_id, who, command_id)
+    act = partial(_execute, session, command, caller, command_id)
     try:
-        act = partial(_execute, session, command, caller, command_id)
         return await server.repeats.once(key, given, act, field="commandId")
     except IdReused:
-        if given.get("client_request_id") or given.get("clientRequestId"):
+        if is_named:
             raise
-        raise id_reused("commandId") from None
+        raise id_reused("commandId") from None  # the id of the prompt was made of it
 
 
 async def _execute(session: HubSession, command: ACPCommand, caller: Caller, command_id: str | None) -> CommandDone:

@@ -94,7 +94,6 @@ class Listener:
         *,
         certificate: Path | None = None,
         key: Path | None = None,
-        root_path: str = "",
     ) -> None:
         self._app = app
         self._sockets = list(sockets)
@@ -113,7 +112,6 @@ class Listener:
             log_config=None,
             server_header=False,
             proxy_headers=False,
-            root_path=root_path,
             ssl_certfile=certificate,
             ssl_keyfile=key,
             timeout_graceful_shutdown=None,  # the steps are ours, see `__aexit__`

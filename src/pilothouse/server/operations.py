@@ -7,8 +7,10 @@ shape, the work, the answer. A handler gets a `Call` and returns a value to be s
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal, TypeVar
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import cache
+from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 from msgspec import Struct
@@ -132,7 +134,8 @@ async def _call(operation: Operation, request: Request) -> Call:
     caller: Caller | None = request.scope.get("caller")
     if operation.scope is not None:
         if caller is None:
-            raise HttpError(401, "unauthorized", "a token is needed", headers={"WWW-Authenticate": "Bearer"})
+            message = "the token is not valid" if request.scope.get("refused") else "a token is needed"
+            raise HttpError(401, "unauthorized", message, headers={"WWW-Authenticate": "Bearer"})
         if operation.scope != "any":
             need(caller, operation.scope)
     return Call(
@@ -205,9 +208,38 @@ async def read_body(request: Request, limit: int, *, timeout: float = BODY_TIMEO
 
 
 def checked(value: Any, kind: type[S], *, strict: bool = True, whole: str = "body") -> S:
-    """A value as a struct. Raises ValidationError that names the field, or `whole` for one that is not there."""
+    """A value as a struct. Raises ValidationError that names the field, or `whole` for what is no object at all."""
     try:
         return msgspec.convert(value, kind, strict=strict)
     except msgspec.ValidationError as exc:
-        reason, _, path = str(exc).partition(" - at `$")
-        raise ValidationError(reason[:1].lower() + reason[1:], path.rstrip("`").lstrip(".") or whole) from None
+        reason, _, place = str(exc).partition(" - at `$")
+        path = place.rstrip("`").lstrip(".")
+        if named := _NAMED.match(reason):
+            path = ".".join(filter(None, (path, named["name"])))
+            reason = _NAMED_REASONS[named["what"]]
+        elif reason.startswith("Invalid enum value") and (words := _words(kind).get(path)):
+            reason = f"{reason}, expected one of: {', '.join(words)}"
+        raise ValidationError(_printable(reason[:1].lower() + reason[1:]), _printable(path or whole)) from None
+
+
+_NAMED = re.compile(r"Object (?P<what>missing required|contains unknown) field `(?P<name>.*)`\Z", re.DOTALL)
+_NAMED_REASONS = {"missing required": "this field is needed", "contains unknown": "there is no such field"}
+
+
+@cache
+def _words(kind: type[Struct]) -> dict[str, tuple[str, ...]]:
+    """The fields that take one of a few words."""
+    hints = {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
+    return {name: tuple(_literals(hint)) for name, hint in hints.items()}
+
+
+def _literals(hint: Any) -> Iterator[str]:
+    for part in get_args(hint):
+        if isinstance(part, str):
+            yield part
+        else:
+            yield from _literals(part)
+
+
+def _printable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()

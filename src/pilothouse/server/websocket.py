@@ -19,9 +19,8 @@ from starlette.websockets import WebSocket
 
 from .. import __version__
 from ..log.errors import LogClosed
-from ..log.records import Approval
 from . import sessions
-from .approvals import ApprovalRow
+from .approvals import approval_row
 from .attention import Attention
 from .callers import SCOPES, Caller, Scope
 from .commands import carry_out
@@ -178,14 +177,14 @@ class Consumer:
             return
         attention, outlet = self._shared.attention, self._outlet
         told = attention.pending
-        await outlet.say("approvals", approvals=[_shown(record) for record in told.values()])
+        await outlet.say("approvals", approvals=[approval_row(record) for record in told.values()])
         while True:
             now = attention.pending
             for approval_id in now.keys() - told.keys():
-                await outlet.say("approval_requested", approval=_shown(now[approval_id]))
+                await outlet.say("approval_requested", approval=approval_row(now[approval_id]))
             for approval_id in told.keys() - now.keys():
                 decided = attention.decided.get(approval_id) or told[approval_id]
-                await outlet.say("approval_resolved", approval=_shown(decided))
+                await outlet.say("approval_resolved", approval=approval_row(decided))
             told = now
             if now is attention.pending:
                 await attention.changed()
@@ -314,10 +313,6 @@ class Consumer:
         """An operation of HTTP by another road, so that both do the same."""
         request: Any = None  # none of these looks at it
         return Call(server=self._server, caller=self._caller, request=request, path={}, query=query, body=body)
-
-
-def _shown(record: Approval) -> ApprovalRow:
-    return msgspec.convert(record, ApprovalRow, from_attributes=True)
 
 
 Handle = Callable[[Consumer, Any], Awaitable[None]]

@@ -17,6 +17,14 @@ from .texts import title_of
 __all__ = ["Verdict", "ask_approval", "ask_question"]
 
 
+KEYS = (
+    ("a", "allow this once"),
+    ("d WHY", "deny it; the agent is told why"),
+    ("A", "allow the same from now on in this session"),
+    ("P", "allow the same from now on in this project, in all sessions"),
+)
+
+
 class Verdict(Struct, frozen=True, kw_only=True):
     """What a person decided."""
 
@@ -31,8 +39,7 @@ async def ask_approval(screen: Screen, keyboard: Keyboard, event: ApprovalReques
     screen.approval(event)
     keyboard.forget()
     while True:
-        screen.ask(_prompt(event))
-        line = await keyboard.line()
+        line = await keyboard.line(screen.ask(_prompt(event)))
         if line is None:
             return Verdict(approved=False, reason="The user left without an answer.")
         if line.strip() == "?":
@@ -76,17 +83,13 @@ def _prompt(event: ApprovalRequestedEvent) -> Text:
 
 def _explain(screen: Screen, event: ApprovalRequestedEvent) -> None:
     screen.indented(risk_text(event.risk_level, event.risk_reasons))
-    lines = [
-        "a      allow this once",
-        "d WHY  deny it; the agent is told why",
-        "A      allow the same from now on in this session; P: in this project, in all sessions",
-    ]
+    rows = [*KEYS]
     for number, option in enumerate(event.options, 1):
         kind = "allows" if option.kind.startswith("allow") else "denies"
-        lines.append(f"{number}      the agent's own “{title_of(option.name)}”, which {kind}")
-    lines.append(f"It is {event.tool_name}, called with {', '.join(map(str, event.tool_input)) or 'nothing'}.")
-    for line in lines:
-        screen.say(f"    {line}")
+        rows.append((str(number), f"the agent's own “{title_of(option.name)}”, which {kind}"))
+    screen.listed(rows)
+    names = ", ".join(title_of(str(name)) for name in event.tool_input) or "nothing"
+    screen.indented(Text(f"It is {title_of(event.tool_name)}, called with {names}.", style="dim"), 2)
 
 
 async def ask_question(screen: Screen, keyboard: Keyboard, event: UserQuestionEvent) -> Any:
@@ -95,8 +98,7 @@ async def ask_question(screen: Screen, keyboard: Keyboard, event: UserQuestionEv
     keyboard.forget()
     fields = fields_of(event.form)
     if event.url is not None and not fields:
-        screen.ask("  Open it, then Enter; n declines ›")
-        line = await keyboard.line()
+        line = await keyboard.line(screen.ask("  Open it, then Enter; n declines ›"))
         return None if line is None or line.strip().lower() in ("n", "no") else {}
     if not fields:
         choices = {"enum": event.options} if event.options else {}
@@ -115,8 +117,7 @@ async def ask_question(screen: Screen, keyboard: Keyboard, event: UserQuestionEv
 async def _ask_field(screen: Screen, keyboard: Keyboard, field: Field) -> tuple[bool, Any]:
     """Whether there was an answer, and which; None for a field that was left out."""
     while True:
-        screen.ask(f"  {field.question} ›")
-        line = await keyboard.line()
+        line = await keyboard.line(screen.ask(f"  {field.question} ›"))
         if line is None:
             screen.say("")
             return False, None

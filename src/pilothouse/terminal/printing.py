@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from .texts import shown
@@ -44,10 +47,21 @@ class Printer:
         for line in text.split("\n", allow_blank=True):
             self.out(Text("  " * depth).append(line))
 
-    def ask(self, text: str | Text) -> None:
-        """The line on which an answer is typed."""
-        self.console.print(Text.assemble(text if isinstance(text, Text) else (text, "bold"), " "), end="")
+    def listed(self, rows: Iterable[tuple[str, str]]) -> None:
+        """Words and what they mean, each meaning in a column of its own."""
+        grid = Table.grid(padding=(0, 2, 0, 0))
+        grid.add_column(no_wrap=True)
+        grid.add_column()
+        for word, meaning in rows:
+            grid.add_row(Text(word, style="bold"), Text(meaning, style="dim"))
+        self.console.print(Padding(grid, (0, 0, 0, 4)))
+
+    def ask(self, text: str | Text) -> int:
+        """The line on which an answer is typed; the answer is the column at which that begins."""
+        line = Text.assemble(text if isinstance(text, Text) else (text, "bold"), " ")
+        self.console.print(line, end="", soft_wrap=True)
         self.last = "prompt"
+        return line.cell_len % self.console.width
 
     def say(self, text: str, style: str = "dim") -> None:
         """A line that belongs to what was printed last."""

@@ -8,6 +8,7 @@ is printed once it is final. Whatever an agent or a tool wrote passes through te
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -67,6 +68,7 @@ __all__ = ["Screen"]
 
 DIFF_LINES = 30
 REFRESH = 1 / 12
+ALWAYS = re.compile(r"always:(rule_\w+)")
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 ENDED = {"completed": ("✓", "green"), "failed": ("✗", "red"), "cancelled": ("⊘", "yellow")}
 LEVELS = {"warning": "yellow", "error": "red", "success": "green"}
@@ -98,7 +100,10 @@ class Screen(Printer):
         self.session = Session()
         self._is_live = console.is_terminal if live is None else live
         self._clock = clock
-        self._hint = hint
+        self.hint = hint
+        self.rules: Mapping[str, str] = {}
+        """What the rules made by "always" are called, by their ids."""
+        self._is_stopping = False
         self._live: Live | None = None
         self._ticker: asyncio.Task[None] | None = None
         self._busy: tuple[str, float] | None = None
@@ -109,6 +114,7 @@ class Screen(Printer):
         self._seen: set[str] = set()
         self._notes: dict[str, str] = {}
         self._warnings: dict[str, str] = {}
+        self._unbegun: set[str] = set()
 
     @property
     def root(self) -> str:
@@ -118,8 +124,16 @@ class Screen(Printer):
 
     def begin(self, doing: str = "working") -> None:
         """Something is under way from now on; the region says what."""
-        self._busy = (doing, self._clock())
+        self._busy, self._is_stopping = (doing, self._clock()), False
         self.resume()
+
+    def stopping(self) -> None:
+        """What is under way is being ended; from now on that is what the region says."""
+        self._is_stopping = True
+        if not self._is_live:
+            self.note("Stopping. Ctrl-C again leaves.")
+        elif self._live is not None:
+            self._live.refresh()
 
     def pause(self) -> None:
         """Take the region away, so that a question can be asked where it was."""
@@ -134,12 +148,12 @@ class Screen(Printer):
             self._live.start()
             self._ticker = asyncio.get_running_loop().create_task(self._refresh(self._live))
 
-    def rest(self) -> None:
-        """Nothing is under way any more: print what is still in the region and take it away."""
+    def rest(self, *, over: bool = True) -> None:
+        """Print what is still in the region and take it away. Calls under way are at their end if all is `over`."""
         self._busy = None
         self._speech.close()
         self.flush()
-        for call_id in tuple(self._calls):
+        for call_id in tuple(self._calls) if over else ():
             self._print_call(call_id)
         self._calls.clear()
         self._print_plan()
@@ -218,7 +232,8 @@ class Screen(Printer):
         if entry is None or entry.tool == "TodoWrite":
             return  # the plan says it
         icon, style = ENDED.get(entry.status, ("✗", "red"))  # its end was never reported
-        took = entry.duration or 0
+        # a call that was never let begin has only waited
+        took = 0 if call_id in self._unbegun else entry.duration or 0
         suffix = [counts(entry.diffs), duration(took) if took >= 100 else ""]
         suffix.append(self._notes.pop(call_id, ""))
         body = [part for part in self._body(entry) if part]
@@ -265,6 +280,7 @@ class Screen(Printer):
     def _asked(self, event: ApprovalRequestedEvent) -> None:
         self._speech.close()
         self._asks[event.request_id] = event
+        self._unbegun.add(event.tool_call_id)
 
     def approval(self, event: ApprovalRequestedEvent, *, whole: bool = True) -> None:
         """What is asked for, how risky it is and why, and what it would do."""
@@ -290,20 +306,26 @@ class Screen(Printer):
 
     def _resolved(self, event: ApprovalResolvedEvent) -> None:
         asked = self._asks.pop(event.request_id, None)
+        if event.approved:
+            self._unbegun.discard(event.tool_call_id)
         if event.approved and event.tool_call_id in self._calls:
             self._calls[event.tool_call_id] = self._clock()  # it begins only now
         if event.approved and event.resolved_by == "policy":
-            self._notes[event.tool_call_id] = f"allowed by {title_of(event.decided_by or 'policy')}"
+            self._notes[event.tool_call_id] = f"allowed by {self._decider(event.decided_by or 'policy')}"
             return
         if isinstance(asked, ApprovalRequestedEvent):
             self.approval(asked, whole=False)
         how = "allowed" if event.approved else "cancelled" if event.resolved_by == "cancelled" else "denied"
         by = event.decided_by or event.resolved_by
-        who = f" by {title_of(by)}" if by not in ("user", how) else ""
+        who = f" by {self._decider(by)}" if by not in ("user", how) else ""
         why = f": {title_of(event.reason)}" if event.reason and how != "allowed" else ""
         style = {"allowed": "green", "denied": "red"}.get(how, "yellow")
         self.out(Text(f"  {how}{who}{why}", style=style))
         self.last = "question"
+
+    def _decider(self, by: str) -> str:
+        """Who or what decided, in words: a rule is called what it allows, not by its id."""
+        return title_of(ALWAYS.sub(lambda found: self.rules.get(found[1], "a rule of yours (always)"), by))
 
     def _print_open(self, event: Event) -> None:
         """Somebody else is being asked: a session was read while it waits."""
@@ -390,7 +412,8 @@ class Screen(Printer):
             entry = self._entry(call_id)
             if entry is None or entry.tool == "TodoWrite":
                 continue
-            suffix = duration((now - since) * 1000) if now - since >= 1 else ""
+            has_taken = call_id not in self._unbegun and now - since >= 1
+            suffix = duration((now - since) * 1000) if has_taken else ""
             parts.append(title_line(frame, "yellow", headline(entry), self._depth(entry), suffix))
             if entry.output and entry.category in LIVE:
                 parts.append(Padding(output_tail(entry.output, lines=5), (0, 0, 0, 2)))
@@ -398,8 +421,9 @@ class Screen(Printer):
             parts += [Text(), *map(plan_step, self._plan)]
         if self._busy is not None:
             doing, since = self._busy
+            doing, hint = ("stopping", "Ctrl-C leaves") if self._is_stopping else (doing, self.hint)
             line = Text.assemble((f"{frame} ", "cyan"), (f"{doing} · {duration((now - since) * 1000)}", "dim"))
-            line.append(f" · {self._hint}", style="dim")
+            line.append(f" · {hint}", style="dim")
             parts += [Text(), line] if parts or self.last else [line]
         return Group(*parts)
 

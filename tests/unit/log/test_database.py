@@ -20,6 +20,7 @@ from pilothouse.log.database import (
     prepare,
     prepare_search,
 )
+from pilothouse.log.sqlite import SQLiteLog
 from pilothouse.log.tables import columns
 
 HERE = Path("x.db")
@@ -144,3 +145,24 @@ def test_the_index_is_made_where_it_can_be(tmp_path: Path) -> None:
     assert prepare_search(db, wanted=False) is False
     assert prepare_search(db, wanted=True) is has_fts(db)
     db.close()
+
+
+async def test_turns_of_the_first_version_are_known_without_a_digest(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    db = sqlite3.connect(path)
+    db.executescript(f"{migrations()[0]}; PRAGMA user_version = 1; PRAGMA application_id = {APPLICATION_ID};")
+    db.execute(
+        "INSERT INTO sessions (id, agent, cwd, status, meta, created, updated, last_seq) "
+        "VALUES ('s', 'a', '/', 'idle', '{}', 't', 't', 0)"
+    )
+    db.execute("INSERT INTO turns VALUES ('s', 'old', 'turn_1', 't')")
+    db.commit()
+    db.close()
+    async with SQLiteLog(path) as log:
+        old = await log.turns.record("s", "old")
+        assert old is not None
+        assert (old.turn_id, old.digest) == ("turn_1", None)
+        await log.apply(log.turns.claiming("s", "new", "turn_2", "abc"))
+        new = await log.turns.record("s", "new")
+        assert new is not None
+        assert (new.turn_id, new.digest) == ("turn_2", "abc")

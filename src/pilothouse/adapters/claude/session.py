@@ -15,7 +15,7 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 import msgspec
@@ -30,17 +30,19 @@ from ...acp.errors import (
 )
 from ...acp.framing import Oversize
 from .actions import Action, Answered, Ask, Ended, Note, Send, Update, Withdraw
+from .client import Client, ClientEnd
 from .command import INSTALL, VARIABLE, Options, arguments
 from .process import CliProcess, start_cli
 from .translate import Translator
 
-__all__ = ["ClaudeSession", "Client", "Origin"]
+__all__ = ["ClaudeSession", "Origin"]
 
 logger = logging.getLogger("pilothouse.adapters.claude")
 
 INITIALIZE_TIMEOUT = 50.0
 """Seconds for the handshake; less than a hub waits for a session to open, so that ours is the error it tells."""
 CONTROL_TIMEOUT = 20.0
+SETTINGS_TIMEOUT = 5.0
 INTERRUPT_DEADLINE = 6.0
 """Seconds until an interrupted turn is ended without the CLI; less than a hub waits before it kills the agent."""
 CLOSE_TIMEOUT = 5.0
@@ -48,14 +50,6 @@ LAST_WORDS = 2000
 
 Origin = Callable[[str], Awaitable[Sequence[str]]]
 """Gives the arguments that take up the conversation with this id, or begin it."""
-
-
-class Client(Protocol):
-    """Who the session is for: the connection to an ACP client."""
-
-    async def send_request(self, method: str, params: Any = None) -> Any: ...
-
-    async def send_notification(self, method: str, params: Any = None) -> None: ...
 
 
 class ClaudeSession:
@@ -76,7 +70,12 @@ class ClaudeSession:
         initialize_timeout: float = INITIALIZE_TIMEOUT,
     ) -> None:
         self.session_id = session_id
-        self._client = client
+        self._client = ClientEnd(
+            session_id,
+            client,
+            answered=lambda request_id, result: self._take(self._translator.answer(request_id, result)),
+            refused=lambda request_id, reason: self._take(self._translator.refuse(request_id, reason)),
+        )
         self._program = program
         self._cwd = cwd
         self._origin = origin
@@ -93,12 +92,20 @@ class ClaudeSession:
         self._work = asyncio.Event()
         self._prompts: deque[asyncio.Future[Ended]] = deque()
         self._controls: dict[str, asyncio.Future[Answered]] = {}
-        self._asks: dict[str, asyncio.Task[None]] = {}
         self._cancels = 0
         self._insisting: asyncio.Task[None] | None = None
         self._unanswered: set[str] = set()
         self._unheard: set[bytes] = set()
         self._closed = False
+        self._do_it: Mapping[type, Callable[[Any], Awaitable[None]]] = {
+            Update: self._client.update,
+            Note: self._client.note,
+            Ask: self._client.ask,
+            Withdraw: self._client.withdraw,
+            Send: self._send,
+            Answered: self._answered,
+            Ended: self._end,
+        }
         self._task = asyncio.get_running_loop().create_task(self._run(), name="a session of Claude Code")
 
     @property
@@ -208,7 +215,8 @@ class ClaudeSession:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_TIMEOUT):  # a client that reads nothing must not keep the process alive
                 await self.stop()
-        tasks = [self._task, *self._asks.values(), *([self._insisting] if self._insisting is not None else [])]
+        await self._client.close()
+        tasks = [self._task, *([self._insisting] if self._insisting is not None else [])]
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
@@ -253,6 +261,9 @@ class ClaudeSession:
             problem = f"Claude Code did not answer within {self._initialize_timeout:g} s."
         else:
             if answered.error is None:
+                # which model it uses by itself is told nowhere else before the first turn; a CLI may not know this
+                with contextlib.suppress(TimeoutError):
+                    await self._control("get_settings", SETTINGS_TIMEOUT)
                 return
             problem = answered.error
         tail = cli.stderr_tail
@@ -358,13 +369,7 @@ class ClaudeSession:
         if self._held is not None and isinstance(action, (Update, Note)):
             self._held.append(action)
         else:
-            await _DO[type(action)](self, action)
-
-    async def _update(self, action: Update) -> None:
-        await self._client.send_notification("session/update", {"sessionId": self.session_id, "update": action.update})
-
-    async def _note(self, action: Note) -> None:
-        await self._client.send_notification(action.method, {"sessionId": self.session_id, **action.params})
+            await self._do_it[type(action)](action)
 
     async def _send(self, action: Send) -> None:
         if self._cli is not None:
@@ -382,26 +387,6 @@ class ClaudeSession:
             if not future.done():
                 future.set_result(action)
 
-    async def _ask(self, action: Ask) -> None:
-        task = asyncio.get_running_loop().create_task(self._asked(action), name="asking the client")
-        self._asks[action.request_id] = task
-        await asyncio.sleep(0)  # the question is on its way before whatever follows it
-
-    async def _asked(self, action: Ask) -> None:
-        try:
-            result = await self._client.send_request(action.method, action.params)
-            actions = self._translator.answer(action.request_id, result)
-        except (RequestError, ConnectionClosed) as exc:
-            actions = self._translator.refuse(action.request_id, str(exc))
-        finally:
-            self._asks.pop(action.request_id, None)
-        self._take(actions)
-
-    async def _withdraw(self, action: Withdraw) -> None:
-        task = self._asks.pop(action.request_id, None)
-        if task is not None:
-            task.cancel()
-
     def _fail_all(self, reason: str) -> None:
         error = RequestError(INTERNAL_ERROR, reason)
         waiting: list[asyncio.Future[Any]] = [*self._prompts, *self._controls.values()]
@@ -410,17 +395,6 @@ class ClaudeSession:
                 future.set_exception(error)
                 future.exception()  # whoever waited may be gone
         self._prompts.clear()
-
-
-_DO: Mapping[type, Callable[[ClaudeSession, Any], Awaitable[None]]] = {
-    Update: ClaudeSession._update,
-    Note: ClaudeSession._note,
-    Send: ClaudeSession._send,
-    Answered: ClaudeSession._answered,
-    Ended: ClaudeSession._end,
-    Ask: ClaudeSession._ask,
-    Withdraw: ClaudeSession._withdraw,
-}
 
 
 def _request_of(actions: list[Action]) -> str:

@@ -52,8 +52,6 @@ class Setup:
     def initialized(self, answer: dict[str, Any]) -> None:
         """The answer to `initialize`: commands with their descriptions, models, the mode."""
         self._models = [model for model in map(mapping, items(answer.get("models"))) if text(model.get("value"))]
-        if any(model.get("supportsAutoMode") is True for model in self._models):
-            self._gates.add("auto")
         self.commands(answer.get("commands"))
         self.entered(text(answer.get("current_permission_mode")))
 
@@ -93,7 +91,8 @@ class Setup:
     def modes(self) -> dict[str, Any]:
         """The `modes` of a session."""
         current = self._shown_mode = self.mode or "default"
-        offered = [mode for mode in MODES if mode not in _GATED or mode in self._gates]
+        gates = self._gates | ({"auto"} if self._has_auto() else set())
+        offered = [mode for mode in MODES if mode not in _GATED or mode in gates]
         if current not in offered:
             offered.append(current)
         return {"currentModeId": current, "availableModes": [_mode(mode) for mode in offered]}
@@ -108,6 +107,11 @@ class Setup:
             choices.append({"value": current, "name": current})
         option = {"type": "select", "id": "model", "name": "Model", "category": "model"}
         return [{**option, "currentValue": current, "options": choices}]
+
+    def _has_auto(self) -> bool:
+        """Whether the model in use can be left to judge by itself; of one that is not listed nothing is known."""
+        current = self._current()
+        return any(model.get("supportsAutoMode") is True for model in self._models if model.get("value") == current)
 
     def _current(self) -> str:
         """The model in use by the name that is offered for it: several names may stand for one model."""

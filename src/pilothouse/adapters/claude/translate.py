@@ -370,6 +370,8 @@ class Translator:
             self._setup.entered(text(answer.get("mode")) or text(request.get("mode")))
         elif subtype == "set_model":
             self._setup.chose(text(request.get("model")), text(answer.get("model")))
+        elif subtype == "get_settings":
+            self._setup.switched(text(mapping(answer.get("applied")).get("model")))
 
 
 _UNFINISHED = {"cancelled": "The turn was cancelled before this tool call ended."}

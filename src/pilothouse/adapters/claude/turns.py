@@ -62,7 +62,7 @@ class Turns:
         prompt = next((prompt for prompt in self._open if prompt.uuid == uuid), None)
         if prompt is None:
             return 0
-        if state == "queued":
+        if state == "queued" and prompt.state == "sent":
             prompt.state = "queued"
         elif state == "started":
             prompt.state = "taken"

@@ -2,16 +2,55 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from ...model.records import ApprovalPreview, CommandPreview, DescriptionPreview, DiffPreview
-from ...model.tools import command_text, describe_tool_call
+from ...model.records import ApprovalPreview, CommandPreview, DescriptionPreview, DiffPreview, FileChange
+from ...model.tools import canonical_name, command_text, describe_tool_call, file_paths, relative_path
 from .call import Call
 from .content import block_text
 from .outcomes import file_changes
 
-__all__ = ["preview", "question"]
+__all__ = ["headline", "preview", "question"]
+
+_LONGEST = 200
+_WRITERS = frozenset({"Write", "Edit", "MultiEdit", "apply_patch"})
+
+
+def headline(call: Call, tool_input: Any, workspace: str | None) -> str:
+    """What a call is called where somebody decides on it: as its agent calls it, and with how many files it writes."""
+    title = " ".join(call.title.split())
+    if not title or title.casefold() == call.name.casefold():
+        title = describe_tool_call(call.name, tool_input) if tool_input else call.name
+    title = title if len(title) <= _LONGEST else title[: _LONGEST - 1] + "…"
+    files = _files(call, tool_input, workspace)
+    named = _named(title, files)
+    if named == len(files) or len(files) < 2:
+        return title
+    return f"{title} and {len(files) - named} more" if named else f"{title} ({len(files)} files)"
+
+
+def _files(call: Call, tool_input: Any, workspace: str | None) -> dict[str, str]:
+    """The files that a call writes, as far as it is told: as people read them, and as they were written."""
+    paths = [change.path for change in file_changes(call, "", workspace)]
+    if canonical_name(call.name) in _WRITERS:
+        paths += file_paths(tool_input)
+    return {relative_path(path, workspace): path for path in reversed(paths)}
+
+
+def _named(title: str, files: Mapping[str, str]) -> int:
+    """How many of the files a title names; a name that two of them have counts for one."""
+    found: set[str] = set()
+    for shown, path in files.items():
+        names = (name for name in (path, shown, path.rpartition("/")[2]) if name and _has_name(title, name))
+        found.add(next(names, ""))
+    return len(found - {""})
+
+
+def _has_name(title: str, name: str) -> bool:
+    return re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w/-]|\.\w)", title) is not None
 
 
 def preview(call: Call, raw_input: Any, workspace: str | None) -> ApprovalPreview:
@@ -20,14 +59,37 @@ def preview(call: Call, raw_input: Any, workspace: str | None) -> ApprovalPrevie
     if command is not None and call.category not in ("file_write", "file_edit"):
         where = next((raw_input[key] for key in ("cwd", "workdir", "directory") if _text(raw_input, key)), workspace)
         return CommandPreview(command=command, working_dir=where or "")
-    changes = [change for change in file_changes(call, "", workspace) if change.diff]
-    if changes:
-        return DiffPreview(path=changes[0].path, diff="".join(change.diff or "" for change in changes))
+    changes = file_changes(call, "", workspace)
+    files = _files(call, raw_input, workspace)
+    if any(change.diff for change in changes):
+        told = {relative_path(change.path, workspace) for change in changes}
+        changes += (FileChange(path=files[name], change_type="modified") for name in files if name not in told)
+        first = next(change for change in changes if change.diff)
+        return DiffPreview(path=first.path, diff=_sections(changes, workspace))
     given = raw_input.get("diff") if isinstance(raw_input, Mapping) else None
     path = next((raw_input[key] for key in ("filepath", "filePath", "path") if _text(raw_input, key)), "")
     if isinstance(given, str) and given:
         return DiffPreview(path=path, diff=given)
-    return DescriptionPreview(text=block_text(call.content) or describe_tool_call(call.name, raw_input))
+    text = block_text(call.content) or describe_tool_call(call.name, raw_input)
+    listed = [f"- {name}" for name in reversed(files)] if len(files) > 1 else []
+    return DescriptionPreview(text="\n".join([text, *listed]))
+
+
+def _sections(changes: list[FileChange], workspace: str | None) -> str:
+    """One diff of several files: each has its names above it, also one whose changes are not known."""
+    if len(changes) == 1:
+        return changes[0].diff or ""
+    return "".join(map(partial(_section, workspace), changes))
+
+
+def _section(workspace: str | None, change: FileChange) -> str:
+    diff = change.diff or ""
+    if diff.startswith(("--- ", "diff ", "Index: ")):
+        return diff if diff.endswith("\n") else diff + "\n"
+    name = relative_path(change.path, workspace)
+    old = "/dev/null" if change.change_type == "created" else f"a/{name}"
+    new = "/dev/null" if change.change_type == "deleted" else f"b/{name}"
+    return f"--- {old}\n+++ {new}\n{diff}{'' if diff.endswith(chr(10)) or not diff else chr(10)}"
 
 
 def _text(raw: Any, key: str) -> bool:

@@ -78,6 +78,7 @@ class Calls:
         self._workspace = workspace
         self._calls: dict[str, Call] = {}
         self._terminals = Terminals()
+        self._elicited: set[str] = set()
 
     def get(self, call_id: str) -> Call | None:
         return self._calls.get(call_id)
@@ -262,7 +263,7 @@ class Calls:
             self._emit(PlanModeEvent, active=True, plan=plan)
 
     def _ask(self, call: Call) -> None:
-        if call.questions:
+        if call.questions or call.id in self._elicited:
             return
         for index, item in enumerate(questions_of(call.name, call.raw_input)):
             question_id = f"{call.id}:{index}"
@@ -276,6 +277,10 @@ class Calls:
                 multi_select=bool(item.get("multiSelect")),
                 tool_call_id=call.id,
             )
+
+    def elicited(self, call_id: str) -> None:
+        """The agent asks for a call by an elicitation, so that the call itself asks no more."""
+        self._elicited.add(call_id)
 
     def _progress(self, call: Call, changed: set[str], piece: str | None = None) -> None:
         output, replace = piece, False
@@ -372,6 +377,7 @@ class Calls:
 
     def _completed(self, call: Call, output: str, outcome: str = "answered") -> None:
         """What a call began beside itself ends with it."""
+        self._elicited.discard(call.id)
         questions, call.questions = call.questions, []
         for question_id in questions:
             self._emit_answer(question_id, outcome, output or None)
@@ -399,6 +405,7 @@ class Calls:
             self._completed(call, message, "cancelled")
             self._terminals.let_go(call.id, call.terminals)
             call.end(unfinished=True)
+        self._elicited.clear()
         self._terminals.sweep(0)
 
     def answered(self, question_id: str, outcome: str, answer: Any) -> bool:

@@ -43,8 +43,7 @@ from ...model.records import (
 )
 from ...model.risk import LEVELS, Risk
 from ...model.session import sound
-from ...model.tools import describe_tool_call
-from .asking import preview, question
+from .asking import headline, preview, question
 from .call import judged_input, known_input, risk_of
 from .content import as_blocks, to_content
 from .reading import last_segment, mapping, model_of, permission_of, source_of, string, values_of
@@ -67,7 +66,7 @@ class Translator:
         session_id: str,
         *,
         workspace: str | None = None,
-        status: SessionStatus = "starting",
+        status: SessionStatus = "idle",
         usage: TokenUsage | None = None,
         cost: CostBreakdown | None = None,
         plan_mode: bool = False,
@@ -278,7 +277,7 @@ class Translator:
             tool_call_id=call.id,
             tool_name=view.name,
             tool_input=tool_input,
-            description=describe_tool_call(view.name, tool_input) if tool_input else view.title or view.name,
+            description=headline(view, tool_input, self.workspace),
             risk_level=risk.level,
             expires_at=expires_at,
             preview=preview(view, judged_input(view, tool_input), self.workspace),
@@ -333,6 +332,8 @@ class Translator:
         self._speech.close()
         wire = mapping(params)
         call_id = wire.get("toolCallId")
+        if isinstance(call_id, str):
+            self._calls.elicited(call_id)
         with self._stream.unsourced():
             self._questions.append(question_id)
             self._stream.waiting[question_id] = "waiting_for_input"

@@ -59,6 +59,10 @@ class Documented:
     def copy(self) -> Documented:
         return Documented(self._calls)
 
+    def knows(self, call_id: object) -> bool:
+        """Whether a call has been announced in this turn."""
+        return call_id in self._calls
+
     def complete(self, packet: Made) -> list[Made]:
         kind = packet["type"]
         make = _CALLS.get(kind)

@@ -78,11 +78,20 @@ class PacketStream:
             return []
         event = decode_event(data)
         event.source = source
-        packets = self._completed(_joined(self._projector.project(event)))
+        made = _joined(self._projector.project(event))
+        if source is None:
+            self._keep_names(made)
+        packets = self._completed(made)
         if isinstance(event, CustomEvent) and event.namespace == "pilothouse" and event.event_name in TURN:
             self._projector = Projector()
             self._documented = Documented()
         return packets
+
+    def _keep_names(self, packets: list[Made]) -> None:
+        """What the hub tells of a call that its agent has announced changes nothing in what the agent calls it."""
+        for packet in packets:
+            if packet["type"] == "tool_call_progress" and self._documented.knows(packet["toolCallId"]):
+                packet["title"] = packet["kind"] = None
 
     def _completed(self, packets: list[Made]) -> list[Made]:
         complete = self._documented.complete

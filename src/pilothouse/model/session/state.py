@@ -185,7 +185,7 @@ class State(Struct, kw_only=True, rename=camel, dict=True):
 
     id: str = ""
     seq: int = 0
-    status: SessionStatus = "starting"
+    status: SessionStatus = "idle"
     agent: str = ""
     title: str | None = None
     model: str | None = None

@@ -249,13 +249,13 @@ class AcpFace:
     async def set_session_mode(self, session_id: str, mode_id: str, **kwargs: Any) -> schema.SetSessionModeResponse:
         self._allowed("prompt")
         session = await refusing(self._hub.session(session_id))
-        await refusing(session.set_mode(mode_id))
+        await refusing(_stored(session, session.set_mode(mode_id)))
         return schema.SetSessionModeResponse()
 
     async def set_session_model(self, session_id: str, model_id: str, **kwargs: Any) -> schema.SetSessionModelResponse:
         self._allowed("prompt")
         session = await refusing(self._hub.session(session_id))
-        await refusing(session.call("session/set_model", {"modelId": model_id}))
+        await refusing(_stored(session, session.call("session/set_model", {"modelId": model_id})))
         return schema.SetSessionModelResponse()
 
     async def set_config_option(
@@ -263,7 +263,7 @@ class AcpFace:
     ) -> schema.SetSessionConfigOptionResponse:
         self._allowed("prompt")
         session = await refusing(self._hub.session(session_id))
-        await refusing(session.set_config_option(config_id, value))
+        await refusing(_stored(session, session.set_config_option(config_id, value)))
         state = session.state
         answer: schema.SetSessionConfigOptionResponse = setup(schema.SetSessionConfigOptionResponse, state)
         return answer
@@ -370,6 +370,12 @@ class AcpFace:
             approves=caller.may("approve"),
             capabilities=self._capabilities,
         )
+
+
+async def _stored(session: HubSession, work: Awaitable[Any]) -> None:
+    """Do it, and wait until the log has what it changed."""
+    await work
+    await session.committed()
 
 
 def _ours(meta: Mapping[str, Any] | None) -> dict[str, Any]:

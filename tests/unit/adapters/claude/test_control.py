@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pilothouse.acp import schema
-from pilothouse.adapters.claude.actions import Action, Answered, Send, Update
+from pilothouse.adapters.claude.actions import Action, Answered, Note, Send, Update
 from pilothouse.adapters.claude.translate import Translator
 from tests.support.schema_check import FrameChecker
 from tests.unit.adapters.claude.lines import init
@@ -143,13 +143,7 @@ def test_what_a_session_offers_is_known_after_initialize() -> None:
     assert [action.update for action in actions if isinstance(action, Update)] == [update]
     setup = translator.setup()
     assert setup["modes"]["currentModeId"] == "plan"
-    assert [mode["id"] for mode in setup["modes"]["availableModes"]] == [
-        "default",
-        "acceptEdits",
-        "plan",
-        "dontAsk",
-        "auto",
-    ]
+    assert [mode["id"] for mode in setup["modes"]["availableModes"]] == ["default", "acceptEdits", "plan", "dontAsk"]
     (option,) = setup["configOptions"]
     assert (option["currentValue"], [choice["value"] for choice in option["options"]]) == (
         "default",
@@ -158,6 +152,40 @@ def test_what_a_session_offers_is_known_after_initialize() -> None:
     checker = FrameChecker("agent")
     checker.received({"id": 1, "method": "session/new"})
     checker.sent({"jsonrpc": "2.0", "id": 1, "result": {"sessionId": "s", **setup}})
+
+
+def test_a_model_that_can_judge_by_itself_may() -> None:
+    translator = Translator("s")
+    answered(translator, translator.control("initialize"), INITIALIZED)
+    able = next(model["resolvedModel"] for model in MODELS if model.get("supportsAutoMode"))
+    answered(translator, translator.control("get_settings"), {"applied": {"model": able}})
+    setup = translator.setup()
+    assert "auto" in [mode["id"] for mode in setup["modes"]["availableModes"]]
+    answered(translator, translator.control("get_settings"), {"applied": {"model": "of somebody else"}})
+    assert "auto" not in [mode["id"] for mode in translator.setup()["modes"]["availableModes"]]
+
+
+def test_the_name_that_was_chosen_stays_the_name_of_the_model() -> None:
+    models = [{"value": name, "displayName": name, "resolvedModel": "large-1"} for name in ("default", "large")]
+    translator = Translator("s")
+    answered(translator, translator.control("initialize"), {**INITIALIZED, "models": models})
+    translator.setup()
+    answered(translator, translator.control("set_model", model="large"), {"model": "large-1"})
+    assert translator.setup()["configOptions"][0]["currentValue"] == "large"
+    assert updates(translator.read(json.dumps(init(model="large-1", permissionMode="plan")))) == []
+
+
+def test_what_a_request_makes_the_cli_say_is_no_answer_of_the_model() -> None:
+    translator = Translator("s")
+    words = "<local-command-stdout>Set model to large</local-command-stdout>"
+    line = {"type": "user", "message": {"role": "user", "content": words}}
+    (note,) = translator.read(json.dumps(line))
+    assert isinstance(note, Note)
+    assert note.params == {"text": "Set model to large"}
+
+
+def updates(actions: list[Action]) -> list[Any]:
+    return [action.update for action in actions if isinstance(action, Update)]
 
 
 def test_the_riskiest_mode_is_offered_only_where_it_is_allowed() -> None:

@@ -1,4 +1,4 @@
-"""What the console lends to its agent: the files of one directory, and terminals in it."""
+"""What a client in tests lends to its agent: the files of one directory, and terminals in it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ...acp import RequestError, TerminalExitStatus, TerminalOutputResponse, WaitForTerminalExitResponse
-from ..child import Child
+from pilothouse.acp import RequestError, TerminalExitStatus, TerminalOutputResponse, WaitForTerminalExitResponse
+from pilothouse.agents.child import Child
 
 __all__ = ["Workspace"]
 
@@ -20,7 +20,6 @@ class Workspace:
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
         self._terminals: dict[str, Terminal] = {}
-        self._outputs: dict[str, str] = {}
         self._count = 0
 
     # -- files --
@@ -84,13 +83,7 @@ class Workspace:
     async def release(self, terminal_id: str) -> None:
         terminal = self._terminal(terminal_id)
         del self._terminals[terminal_id]
-        self._outputs[terminal_id] = terminal.text
         await terminal.child.close()
-
-    def shown(self, terminal_id: str) -> str:
-        """The output of a terminal, also when it has been released: what a tool call shows stays."""
-        terminal = self._terminals.get(terminal_id)
-        return terminal.text if terminal is not None else self._outputs.get(terminal_id, "")
 
     async def close(self) -> None:
         for terminal_id in tuple(self._terminals):
