@@ -1,9 +1,10 @@
-"""Commands of an agent seen in a terminal while they run."""
+"""What a terminal shows: commands of an agent while they run, and sentences that fit."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from pilothouse.cli.output import _wrapped
 from tests.support.cli import Cli, Typist
 
 
@@ -19,3 +20,10 @@ def test_run_shows_what_a_command_prints_before_it_ends(tmp_path: Path) -> None:
     finally:
         (cli.project / "go").touch()  # whatever happened, the command ends
         typist.stop()
+
+
+def test_sentences_are_broken_between_words_and_addresses_stay_whole() -> None:
+    address = "http://127.0.0.1:7717/login?ticket=abc"
+    wrapped = _wrapped(f"  \x1b[2mlog in\x1b[0m   {address} (one browser, once)", 40, 11, len).split("\n")
+    assert wrapped == ["  \x1b[2mlog in\x1b[0m", address, "           (one browser, once)"]
+    assert _wrapped("a few words", 80, 2, len) == "a few words"

@@ -253,7 +253,7 @@ def test_the_tour_asks_at_the_terminal_and_writes_what_is_allowed(cli: Cli, at_t
     typist.sees("[?]  ›")
     typist.types("1\n")
     typist.sees("✓ $ python3 -B -m unittest")
-    assert "allowed by always" in typist.sees("What happened")
+    assert "allowed by your rule" in typist.sees("What happened")
     typist.sees("Done")
     assert typist.leaves() == 0
     assert "(100 - discount)" in (cli.project / "pilothouse-demo" / "cart.py").read_text()

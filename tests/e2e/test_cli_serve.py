@@ -321,7 +321,7 @@ def test_a_device_is_paired_listed_and_revoked(cli: Cli, served: Served) -> None
     waiting = Typist(cli, "pair", "--name", "my phone", "--scope", "read", terminal=False)
     try:
         waiting.sees("#pair=")
-        ticket = waiting.sees(" there, and type ")
+        ticket = waiting.sees(" and type ")
         code = waiting.sees(".").strip()
         body = {"ticket": ticket, "code": code, "name": "whatever it says"}
         status, paired = call(f"{served.url}pair", method="POST", body=body)
@@ -345,7 +345,7 @@ def test_a_pairing_given_up_is_withdrawn(cli: Cli, served: Served) -> None:
     waiting = Typist(cli, "pair", terminal=False)
     try:
         waiting.sees("#pair=")
-        ticket = waiting.sees(" there, and type ")
+        ticket = waiting.sees(" and type ")
         code = waiting.sees(".").strip()
         waiting.interrupts()
         assert waiting.leaves() == 130

@@ -47,6 +47,10 @@ def _claude(home: Path, url: str) -> Mapping[str, str]:
     }
 
 
+def _claude_code(home: Path, url: str) -> Mapping[str, str]:
+    return {**_claude(home, url), "CLAUDE_CODE_MAX_RETRIES": "1"}  # else it tries a failed call for minutes
+
+
 def _opencode(home: Path, url: str) -> Mapping[str, str]:
     models = {name: {"name": name, "limit": {"context": 100_000, "output": 8_000}} for name in ("large", "small")}
     provider = {
@@ -128,8 +132,8 @@ AGENTS = {
             "claude-code",
             "@anthropic-ai/claude-code@2.1.325",
             ("claude",),
-            _claude,
-            bridge=(sys.executable, "-m", "pilothouse.adapters.claude"),
+            _claude_code,
+            bridge=(sys.executable, "-P", "-m", "pilothouse.adapters.claude"),
         ),
         RealAgent("opencode", "opencode-ai@1.18.33", ("opencode", "acp"), _opencode),
         RealAgent("gemini", "@google/gemini-cli@0.61.0", ("gemini", "--acp"), _gemini),

@@ -18,6 +18,9 @@ from tests.unit.adapters.claude.driving import Talk, Watcher
 pytestmark = pytest.mark.parametrize("agent", ["claude-code"] if "claude-code" in WANTED else [], indirect=True)
 
 
+KINDS = {400: "invalid_request", 401: "auth_required", 429: "rate_limit", 529: "overloaded", 500: "server_error"}
+
+
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
     place = tmp_path / "work"
@@ -36,7 +39,7 @@ async def test_api_errors(agent: AgentSpec, tmp_path: Path, work: Path) -> None:
         talk = Talk(connection, watcher, work)
         await talk.open()
         kinds = {}
-        for status, kind in ((400, "invalid_request"), (401, "auth_required")):
+        for status, kind in KINDS.items():
             error = await talk.failed(script({"error": {"status": status, "message": f"number {status}"}}))
             kinds[status] = (error.data["errorKind"], kind)
             assert f"number {status}" in error.message

@@ -265,6 +265,14 @@ class Turn:
         self.returned("File created")
         self.do_say("Written.")
 
+    def do_question(self, _: str) -> None:
+        options = [{"label": label, "description": ""} for label in ("Red", "Blue")]
+        question = {"question": "Which one?", "header": "Colour", "options": options, "multiSelect": False}
+        self.use("AskUserQuestion", questions=[question])
+        answer = self.ask("AskUserQuestion", {"questions": [question]})
+        self.returned("answered")
+        self.do_say(json.dumps(answer.get("updatedInput", {}).get("answers")))
+
     def do_work(self, marker: str) -> None:
         """A command that runs until it is interrupted, and leaves a process of its own behind."""
         self.use("Bash", command="sleep 3600")

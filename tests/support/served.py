@@ -26,7 +26,7 @@ class Served:
         self.pid = self.typist.process.pid
 
     def _fact(self, name: str) -> str:
-        found = re.search(rf"{name} +(\S+)", self.greeting)
+        found = re.search(rf"{name}\s+(\S+)", self.greeting)
         assert found, f"{name!r} is not in {self.greeting!r}"
         return found[1]
 

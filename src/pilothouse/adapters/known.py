@@ -46,10 +46,12 @@ def _program(name: str, title: str, command: str, install: str, login: str | Non
 def claude_code(environ: Mapping[str, str]) -> AgentProgram:
     """Claude Code by its own command line, through the bridge of this package."""
     cli = environ.get("PILOTHOUSE_CLAUDE") or "claude"
+    # -P: it is started in the workspace, whose files must not be taken for modules
+    bridge = (sys.executable, "-P", "-m", "pilothouse.adapters.claude")
     return AgentProgram(
         name="claude-code",
         title="Claude Code",
-        ways=(Way((sys.executable, "-m", "pilothouse.adapters.claude"), needs=(cli,)),),
+        ways=(Way(bridge, needs=(cli,)),),
         install="npm install -g @anthropic-ai/claude-code",
         version=(cli, "--version"),
         login="run `claude` once and log in with /login",
@@ -60,8 +62,8 @@ def _known() -> Iterator[AgentProgram]:
     yield AgentProgram(
         name=DEMO,
         title="Scripted agent",
-        ways=(Way((sys.executable, "-m", "pilothouse.cli", "demo-agent")),),
-        version=(sys.executable, "-m", "pilothouse.cli", "--version"),
+        ways=(Way((sys.executable, "-P", "-m", "pilothouse.cli", "demo-agent")),),
+        version=(sys.executable, "-P", "-m", "pilothouse.cli", "--version"),
     )
     claude = "@agentclientprotocol/claude-agent-acp"
     yield _bridge("claude", "Claude", "claude-agent-acp", claude, login="run `claude` once and log in with /login")

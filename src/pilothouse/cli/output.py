@@ -65,13 +65,13 @@ def _wrapped(text: str, width: int, hanging: int, measure: Callable[[str], int])
     lines: list[str] = []
     for paragraph in text.split("\n"):
         line = ""
-        for word in re.split(r"(?<=\S) +", paragraph):
+        for word in re.split(r"(?<=\S) ", paragraph):
             longer = f"{line} {word}" if line else word
             if line and measure(unstyle(longer)) > width:
                 lines.append(line)
                 # a long address is better whole than in its column
-                is_long = measure(unstyle(word)) > width - hanging
-                longer = " " * (0 if is_long else hanging) + word
+                is_long = measure(unstyle(word.lstrip())) > width - hanging
+                longer = " " * (0 if is_long else hanging) + word.lstrip()
             line = longer
         lines.append(line)
     return "\n".join(lines)

@@ -81,10 +81,12 @@ _BESIDE: tuple[tuple[str, Any], ...] = (
     ("queue", list[Queued]),
 )
 _FOLDED = {one.name: one.type for one in msgspec.structs.fields(Session)}
-_ITEMS: tuple[str, Any, Any] = ("items", _FOLDED.pop("items"), field(default_factory=list))
+_LONG: list[tuple[str, Any, Any]] = [
+    (name, _FOLDED.pop(name), field(default_factory=list)) for name in ("turns_ended", "items")
+]
 SessionDetail = msgspec.defstruct(
     "SessionDetail",
-    [*{**_FOLDED, **dict(_RECORD), **dict(_BESIDE)}.items(), _ITEMS],
+    [*{**_FOLDED, **dict(_RECORD), **dict(_BESIDE)}.items(), *_LONG],
     rename=camel,
     kw_only=True,
     omit_defaults=True,

@@ -40,7 +40,7 @@ def test_claude_code_is_there_when_its_own_program_is() -> None:
     assert program.availability(only("nothing")) == "missing"
     launch = claude_code({}).launch(only("claude"))
     assert launch is not None
-    assert launch.command == (sys.executable, "-m", "pilothouse.adapters.claude")
+    assert launch.command == (sys.executable, "-P", "-m", "pilothouse.adapters.claude")
     elsewhere = claude_code({"PILOTHOUSE_CLAUDE": "/opt/claude"})
     assert elsewhere.availability(only("claude")) == "missing"
     assert elsewhere.availability(only("/opt/claude")) == "installed"

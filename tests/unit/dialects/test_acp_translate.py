@@ -389,7 +389,7 @@ def test_a_permission_request_shows_what_would_happen() -> None:
         "toolCallId": "c1",
         "toolName": "Bash",
         "toolInput": {"command": "rm -rf build"},
-        "description": "Run: rm -rf build",
+        "description": "rm -rf build",
         "riskLevel": "high",
         "preview": {"type": "command", "command": "rm -rf build", "workingDir": "/work/app"},
         "options": [
@@ -823,6 +823,67 @@ def test_a_question_of_a_tool_can_be_answered_before_the_tool_ends() -> None:
     drive.call("c1", title="AskUserQuestion", status="in_progress", rawInput=asked)
     events = drive.keep(drive.translator.answer("c1:0", drive.now(), outcome="answered", answer="A"))
     assert wire(events[0])["data"] == {"questionId": "c1:0", "outcome": "answered", "answer": "A"}
+
+
+def test_a_question_that_was_elicited_for_a_call_is_not_asked_again_by_the_call() -> None:
+    drive = Drive()
+    drive.prompt()
+    asked = {"questions": [{"question": "Which?", "options": [{"label": "A"}]}]}
+    elicitation = {"sessionId": "s", "toolCallId": "c1", "message": "Which?", "mode": "form"}
+    drive.call("c1", title="AskUserQuestion", status="pending", rawInput=asked)
+    drive.keep(drive.translator.question(elicitation, drive.now(), question_id="q1"))
+    drive.keep(drive.translator.answer("q1", drive.now(), outcome="answered", answer="A"))
+    drive.progress("c1", status="completed", rawInput=asked)
+    assert [question.question_id for question in fold(drive.events).index.questions.values()] == ["q1"]
+    drive.call("c2", title="AskUserQuestion", status="in_progress", rawInput=asked)
+    assert only(drive.events[-5:], "interaction:question").question_id == "c2:0"  # type: ignore[attr-defined]
+
+
+PATCH = "*** Begin Patch\n*** Update File: first\n@@\n-x\n+y\n*** Delete File: second\n*** End Patch"
+
+
+def edits(*paths: str) -> list[dict[str, Any]]:
+    return [{"type": "diff", "path": path, "oldText": "a\n", "newText": "b\n"} for path in paths]
+
+
+@pytest.mark.parametrize(
+    ("fields", "headline"),
+    [
+        ({"title": "Edit cart.py", "content": edits("/work/app/cart.py")}, "Edit cart.py"),
+        ({"title": "Edit cart.py", "content": edits("/work/app/cart.py", "/work/app/t.py")}, "Edit cart.py and 1 more"),
+        ({"title": "Edit a/x.py", "content": edits("/work/app/a/x.py", "/work/app/b/x.py")}, "Edit a/x.py and 1 more"),
+        ({"title": "Edit x.py", "content": edits("/work/app/a/x.py", "/work/app/b/x.py")}, "Edit x.py and 1 more"),
+        ({"title": "Set it up", "content": edits("/work/app/a", "/work/app/b", "/c")}, "Set it up (3 files)"),
+        ({"title": "Edit a and b", "content": edits("/work/app/a", "/work/app/b")}, "Edit a and b"),
+        ({"title": "Edit", "rawInput": {"paths": ["/work/app/a", "/work/app/b"]}}, "Edit: /work/app/a and 1 more"),
+        ({"title": "one\n  line", "kind": "execute", "rawInput": {"command": "ls"}}, "one line"),
+        ({"title": "Bash", "kind": "execute", "rawInput": {"command": "ls"}}, "Run: ls"),
+    ],
+)
+def test_an_approval_is_called_as_its_call_and_tells_of_every_file(fields: dict[str, Any], headline: str) -> None:
+    drive = Drive()
+    asked = only(drive.ask("c1", **{"kind": "edit", **fields}), "approval:requested")
+    assert asked.description == headline  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"content": edits("/work/app/first", "/work/app/second")},
+        {"rawInput": {"patchText": PATCH}},
+        {"rawInput": {"paths": ["/work/app/first", "/work/app/second"]}},
+        {"rawInput": {"changes": {"/work/app/first": {"type": "add"}, "/work/app/second": {"type": "delete"}}}},
+        {"kind": "delete", "rawInput": {"paths": ["/work/app/first", "/work/app/second"]}},
+        {"content": edits("/work/app/first"), "rawInput": {"paths": ["/work/app/first", "/work/app/second"]}},
+    ],
+)
+def test_a_preview_names_every_file(fields: dict[str, Any]) -> None:
+    drive = Drive()
+    asked = only(drive.ask("c1", **{"title": "Do it", "kind": "edit", **fields}), "approval:requested")
+    preview = wire(asked)["preview"]
+    shown = preview.get("diff") or preview["text"]
+    assert "first" in shown
+    assert "second" in shown
 
 
 def test_half_surrogates_break_nothing() -> None:

@@ -47,6 +47,20 @@ def test_a_chunk_has_the_documents_fields_and_no_others() -> None:
     }
 
 
+def test_a_call_that_its_agents_death_ended_keeps_its_title_and_kind() -> None:
+    drive = Drive()
+    drive.prompt()
+    drive.call("c1", title="Crash", kind="execute", status="in_progress", rawInput={"command": "crash"})
+    drive.call("c2", title="Look", kind="read", status="pending")
+    drive.keep(drive.translator.died(drive.now(), exit_code=1, stderr_tail=""))
+    made = [packet for packet in packets(drive.events) if packet["type"].startswith("tool_call")]
+    assert {(packet["toolCallId"], packet["title"], packet["kind"]) for packet in made} == {
+        ("c1", "Crash", "execute"),
+        ("c2", "Look", "read"),
+    }
+    assert [packet["status"] for packet in made if packet["toolCallId"] == "c1"][-1] == "failed"
+
+
 def test_a_call_begins_pending_and_empty_and_tells_the_rest_at_once() -> None:
     drive = Drive()
     drive.call("c1", kind="read", status="in_progress", rawInput={"path": "a"}, locations=[{"path": "a"}])

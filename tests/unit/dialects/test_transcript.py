@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pilothouse.dialects.transcript import (
     VERBS,
     WHOLE,
+    ApprovalEntry,
     CustomEntry,
     Limits,
     NotificationEntry,
@@ -31,7 +32,7 @@ from pilothouse.dialects.transcript.limits import clip_lines, clip_values
 from pilothouse.model.errors import ACPError
 from pilothouse.model.events import EVENT_TYPES, Event
 from pilothouse.model.records import FileChange, FileDiff, ImageContent, TextContent, Todo
-from pilothouse.model.session import Session, dump, fold
+from pilothouse.model.session import Session, dump, fold, load
 from tests.unit.model.test_session_properties import EVENTS
 
 
@@ -339,11 +340,44 @@ def test_a_decided_approval_stays_in_the_group_and_an_open_one_does_not(script: 
     asked = {"tool_call_id": "1", "tool_name": "bash", "tool_input": {}, "description": "", "risk_level": "low"}
     script.turn("t").run("bash", {}, tool_call_id="1")("approval:requested", request_id="r", **asked)
     script.run("bash", {}, tool_call_id="2")
-    assert len(group_items(script.entries())) == 3
+    waiting, group = group_items(script.entries())
+    assert isinstance(waiting, ApprovalEntry)
+    assert isinstance(group, ToolGroup)
     script("approval:resolved", request_id="r", tool_call_id="1", approved=True, resolved_by="user")
     (group,) = group_items(script.entries())
     assert isinstance(group, ToolGroup)
     assert (group.calls, len(group.entries)) == (2, 3)
+
+
+def test_a_call_stands_behind_the_approval_that_it_waited_for(script: Script) -> None:
+    asked = {"tool_call_id": "1", "tool_name": "bash", "tool_input": {}, "description": "", "risk_level": "low"}
+    script.turn("t")("tool:start", tool_call_id="1", name="bash", category="terminal").say("Meanwhile.")
+    script("approval:requested", request_id="r", **asked)
+    script("approval:requested", request_id="other", **{**asked, "tool_call_id": "2"})
+    assert [entry.id for entry in script.entries()] == [
+        "message:assistant:m",
+        "approval:r",
+        "tool:1",
+        "approval:other",
+    ]
+
+
+def test_each_turn_says_how_it_ended_behind_all_that_belongs_to_it(script: Script) -> None:
+    script.turn("a").say("one", message_id="1").custom("pilothouse", "turn_ended", turnId="a", stopReason="cancelled")
+    script.turn("b").say("two", message_id="2").custom("pilothouse", "turn_ended", turnId="b", stopReason="end_turn")
+    script.turn("c").say("three", message_id="3")
+    found = [(entry.id, getattr(entry, "stop_reason", None)) for entry in script.entries()]
+    assert found == [
+        ("message:assistant:1", None),
+        ("turn_end:a", "cancelled"),
+        ("message:assistant:2", None),
+        ("turn_end:b", "end_turn"),
+        ("message:assistant:3", None),
+    ]
+    half = len(script.events) // 2
+    again = fold(script.events[half:], load(dump(fold(script.events[:half]))))
+    assert again.turns_ended == script.fold().turns_ended
+    assert "turnsEnded" not in again.snapshot(items=False)
 
 
 def test_grouping_loses_nothing(script: Script) -> None:

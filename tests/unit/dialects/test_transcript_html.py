@@ -44,3 +44,24 @@ def test_the_page_says_what_happened_and_forbids_the_browser_to_run_anything() -
 
 def test_a_session_of_which_nothing_is_known_is_a_page_too() -> None:
     assert "<h1>Session x</h1>" in to_html(Session(id="x"))
+
+
+def test_a_cancelled_turn_is_told_once_and_plainly() -> None:
+    drive = Drive()
+    drive.prompt("Go")
+    drive.call("c", title="Write it", kind="execute", rawInput={"command": "make"})
+    drive.ask("c")
+    drive.end("cancelled")
+    made = to_html(fold(drive.events))
+    assert "not allowed" not in made
+    assert "risk · cancelled<" in made
+    assert made.index("? Write it") < made.index("Running command")
+    assert '<p class="dim">Cancelled · 0.' in made
+
+
+def test_a_fence_around_an_output_is_not_shown() -> None:
+    drive = Drive()
+    drive.prompt("Go")
+    drive.call("c", kind="read", status="completed", rawInput={"path": "/a"}, content=text("```\nlines\n```"))
+    drive.end()
+    assert '<pre class="wrap">lines</pre>' in to_html(fold(drive.events))

@@ -168,7 +168,7 @@ def test_an_export_tells_the_whole_session() -> None:
         "- Cost: 0.5000 USD",
         "## You\n\n> # Please\n> ```fix```",
         "*Thinking*\n\n> Hm.\n>\n> Yes.",
-        "**✓ Running command** `` cat `x` `` (completed · 1,500 ms)",
+        "**✓ Running command** `` cat `x` `` (completed · 1.5 s)",
         "```\nout\n```",
         "**Approval** Run cat — approved by ann",
         "modified `/work/a.py` (+1 −1)\n\n````diff\n@@ -1 +1 @@\n-a\n+```\n````",
@@ -215,3 +215,56 @@ def test_half_a_surrogate_does_not_stop_an_export() -> None:
 )
 def test_headings_of_others_do_not_look_like_the_documents(text: str, shown: str) -> None:
     assert prose(text) == shown
+
+
+def turn(*outcome: Event, stop: str = "end_turn") -> str:
+    call = {"tool_call_id": "c", "name": "bash"}
+    asked = {"tool_name": "bash", "tool_input": {}, "description": "Run it", "risk_level": "low"}
+    end = {"turnId": "t", "stopReason": stop}
+    events = [
+        make("custom", namespace="pilothouse", event_name="turn_started", data={"turnId": "t"}),
+        make("tool:start", **call, category="terminal"),
+        make("approval:requested", request_id="r", tool_call_id="c", **asked),
+        *outcome,
+        make("custom", namespace="pilothouse", event_name="turn_ended", data=end),
+    ]
+    events[-1].timestamp = "2026-01-01T00:00:53Z"
+    return to_markdown(fold(events))
+
+
+def test_a_cancelled_approval_is_called_that_and_stands_before_its_call() -> None:
+    why = "The turn was cancelled."
+    cancelled = {"request_id": "r", "tool_call_id": "c", "approved": False, "resolved_by": "cancelled", "reason": why}
+    error = ACPError(code="cancelled", message=why, recoverable=True)
+    failed = make("tool:error", tool_call_id="c", name="bash", error=error)
+    text = turn(make("approval:resolved", **cancelled), failed, stop="cancelled")
+    assert "**Approval** Run it — cancelled\n\n**⊘ Running command**" in text
+    assert text.count(why) == 1
+    assert text.endswith("*Cancelled · 53 s*\n")
+
+
+@pytest.mark.parametrize(
+    ("stop", "told"),
+    [
+        ("interrupted", "*Interrupted: the hub was stopped · 53 s*"),
+        ("error", "*Failed · 53 s*"),
+        ("odd_one", "*odd\\_one"),
+    ],
+)
+def test_a_turn_says_how_it_ended(stop: str, told: str) -> None:
+    assert told in turn(stop=stop)
+
+
+def test_the_output_of_a_failed_call_is_not_repeated_as_its_error() -> None:
+    error = ACPError(code="tool_failed", message="one\ntwo", recoverable=True)
+    text = turn(make("tool:error", tool_call_id="c", name="bash", error=error, output="one\ntwo\n", duration=11_000))
+    assert "```\none\ntwo\n```" in text
+    assert "*Error*" not in text
+    assert "(failed · 11 s)" in text
+
+
+def test_output_that_its_agent_fenced_has_one_fence() -> None:
+    result = {"tool_call_id": "c", "name": "bash", "duration": 1}
+    assert "\n\n```py\na = 1\n```\n" in turn(make("tool:result", **result, output="```py\na = 1\n```"))
+    two = "```\na\n```\nand\n```\nb\n```"
+    assert f"````\n{two}\n````" in turn(make("tool:result", **result, output=two))

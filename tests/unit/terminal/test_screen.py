@@ -108,3 +108,34 @@ def test_what_a_rule_allowed_is_told_in_a_word_and_what_waits_is_shown() -> None
 def test_odd_facts_break_nothing(data: dict[str, Any]) -> None:
     for name in ("turn_ended", "acted_without_asking", "question_answered", "agent_killed", "anything"):
         drawn(custom(name, **data))
+
+
+def asked(call_id: str) -> Event:
+    what = {"toolCallId": call_id, "toolName": "Bash", "toolInput": {"command": "make"}, "description": "make"}
+    return event("approval:requested", requestId=f"r-{call_id}", riskLevel="low", **what)
+
+
+def resolved(call_id: str, *, approved: bool, by: str, how: str) -> Event:
+    who = {"resolvedBy": how, "decidedBy": by}
+    return event("approval:resolved", requestId=f"r-{call_id}", toolCallId=call_id, approved=approved, **who)
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_the_time_of_a_call_is_told_only_if_it_was_let_begin(approved: bool) -> None:
+    how = "user" if approved else "cancelled"
+    end = event("tool:result", toolCallId="c", name="Bash", output="", duration=6600)
+    shown = drawn(*call("c", "make"), asked("c"), resolved("c", approved=approved, by="user", how=how), end)
+    assert ("6.6 s" in shown) is approved
+
+
+def test_a_rule_is_called_what_it_allows() -> None:
+    end = event("tool:result", toolCallId="c", name="Bash", output="", duration=1)
+    events = [*call("c", "make"), asked("c"), resolved("c", approved=True, by="always:rule_1", how="policy"), end]
+    assert "allowed by a rule of yours (always)" in drawn(*events)
+    out = io.StringIO()
+    screen = Screen(Console(file=out, width=100))
+    screen.rules = {"rule_1": "your rule `make` (always, this project)"}
+    for one in events:
+        screen.show(one)
+    screen.rest()
+    assert "allowed by your rule `make` (always, this project)" in out.getvalue()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -156,13 +157,13 @@ class ClaudeAgent(Agent):
     async def list_sessions(
         self, cwd: str | None = None, cursor: str | None = None, **kwargs: Any
     ) -> schema.ListSessionsResponse:
-        found = await asyncio.to_thread(history.listing, self._home, cwd)
         if cursor is not None and not (cursor.isascii() and cursor.isdigit()):
             raise RequestError.invalid_params({"field": "cursor", "reason": f"no cursor of this list: {cursor!r}"})
         start = int(cursor or 0)
-        page = {"sessions": found[start : start + PAGE]}
-        more = {"nextCursor": str(start + PAGE)} if len(found) > start + PAGE else {}
-        return _response(schema.ListSessionsResponse, {**page, **more})
+        end = start + PAGE
+        found = await asyncio.to_thread(lambda: list(islice(history.listing(self._home, cwd), start, end + 1)))
+        more = {"nextCursor": str(end)} if len(found) > PAGE else {}
+        return _response(schema.ListSessionsResponse, {"sessions": found[:PAGE], **more})
 
     async def close_session(self, session_id: str, **kwargs: Any) -> schema.CloseSessionResponse:
         session = self._sessions.pop(session_id, None)

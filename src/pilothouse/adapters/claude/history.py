@@ -24,7 +24,10 @@ __all__ = ["cli_home", "conversation", "find", "has_turns", "listing"]
 HEAD = 256 * 1024
 """Bytes of a file that are read to learn where its session was and what it is about."""
 TITLE = 100
+FOLDER = 180
+"""Characters of a workspace's path that are in the name of its folder for certain."""
 
+_OTHER = re.compile(r"[^a-zA-Z0-9]")
 _COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _INSERTED = re.compile(r"\s*<(system-reminder|local-command-caveat|command-message)>")
@@ -53,16 +56,20 @@ def has_turns(path: Path) -> bool:
     return next(_records(path), None) is not None
 
 
-def listing(home: Path, cwd: str | None = None) -> list[Json]:
-    """The sessions, the youngest first, each as the `SessionInfo` of a list."""
-    found: list[tuple[float, Json]] = []
-    for path in _files(home, "*.jsonl"):
-        told = _described(path) if _is_id(path.stem) else None
-        if told is not None and cwd in (None, told["cwd"]):
-            changed = _changed(path)
-            stamp = datetime.fromtimestamp(changed, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-            found.append((changed, {"sessionId": path.stem, **told, "updatedAt": stamp}))
-    return [info for _, info in sorted(found, key=lambda pair: pair[0], reverse=True)]
+def listing(home: Path, cwd: str | None = None) -> Iterator[Json]:
+    """The sessions, the youngest first, each as the `SessionInfo` of a list. A file is read when its turn comes."""
+    wanted = None if cwd is None else {cwd, os.path.realpath(cwd)}
+    paths = [path for path in _files(home, "*.jsonl") if _is_id(path.stem) and _may_be_of(path, wanted)]
+    for path in sorted(paths, key=_changed, reverse=True):
+        told = _described(path)
+        if told is not None and (wanted is None or told["cwd"] in wanted):
+            stamp = datetime.fromtimestamp(_changed(path), UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+            yield {"sessionId": path.stem, **told, "updatedAt": stamp}
+
+
+def _may_be_of(path: Path, wanted: set[str] | None) -> bool:
+    """Whether a file is in the folder of a workspace; names that are long have an end of their own."""
+    return wanted is None or any(path.parent.name.startswith(_OTHER.sub("-", cwd)[:FOLDER]) for cwd in wanted)
 
 
 def conversation(path: Path) -> Iterator[Json]:

@@ -93,6 +93,7 @@ class ClaudeSession:
         self._prompts: deque[asyncio.Future[Ended]] = deque()
         self._controls: dict[str, asyncio.Future[Answered]] = {}
         self._cancels = 0
+        self._starting = 0
         self._insisting: asyncio.Task[None] | None = None
         self._unanswered: set[str] = set()
         self._unheard: set[bytes] = set()
@@ -151,7 +152,14 @@ class ClaudeSession:
     async def _prompted(self, content: Any) -> tuple[Ended, bool]:
         """The end of a turn, and whether its process died without having taken notice of the prompt."""
         cancels = self._cancels
-        await self.start()
+        self._starting += 1
+        try:
+            await self.start()
+        except RequestError:
+            if cancels == self._cancels:
+                raise
+        finally:
+            self._starting -= 1
         if cancels != self._cancels:
             return Ended({"stopReason": "cancelled"}), False
         uuid = str(uuid4())
@@ -174,12 +182,13 @@ class ClaudeSession:
         """End the running turn; its prompt is answered within the deadline, whatever the CLI does."""
         self._cancels += 1
         waiting = [future for future in self._prompts if not future.done()]
-        if not waiting:
-            return
-        self._interrupt()
-        if self._insisting is None or self._insisting.done():
-            task = self._insist(waiting)
-            self._insisting = asyncio.get_running_loop().create_task(task, name="insisting on an interrupt")
+        if waiting:
+            self._interrupt()
+            if self._insisting is None or self._insisting.done():
+                self._insisting = asyncio.get_running_loop().create_task(self._insist(waiting), name="interrupting")
+        elif self._starting and self._opening.locked() and self._cli is not None:
+            # its prompt waits for a process that may be long in coming
+            self._insisting = asyncio.get_running_loop().create_task(self._cli.stop(), name="breaking off a start")
 
     async def set_mode(self, mode: str) -> None:
         """Raises RequestError with the CLI's own words when it refuses."""
@@ -239,12 +248,13 @@ class ClaudeSession:
         except SpawnError as exc:
             hint = f"Install Claude Code with `{INSTALL}`, or say in {VARIABLE} where it is."
             raise RequestError(INTERNAL_ERROR, f"{exc}. {hint}", {"errorKind": "not_started"}) from None
+        cli = self._cli
         try:
-            await self._shake_hands(self._cli)
+            if self._closed:  # meanwhile
+                raise RequestError(INVALID_REQUEST, "the session is closed")
+            await self._shake_hands(cli)
         except BaseException:
-            cli = self._cli
-            if cli is not None:
-                await cli.stop()
+            await cli.stop()
             raise
 
     def _as_it_is(self) -> Options:

@@ -21,6 +21,7 @@ from .entries import (
     ToolCallEntry,
     ToolGroup,
     TranscriptEntry,
+    TurnEndEntry,
 )
 from .export import to_json, to_markdown
 from .groups import group_items
@@ -47,6 +48,7 @@ __all__ = [
     "ToolCallEntry",
     "ToolGroup",
     "TranscriptEntry",
+    "TurnEndEntry",
     "clip",
     "entry_of",
     "group_items",

@@ -30,6 +30,7 @@ __all__ = [
     "ToolCallEntry",
     "ToolGroup",
     "TranscriptEntry",
+    "TurnEndEntry",
 ]
 
 
@@ -180,6 +181,13 @@ class CustomEntry(Entry, tag="custom"):
     data: Any
 
 
+class TurnEndEntry(Entry, tag="turn_end"):
+    """How a turn ended, after all that belongs to it; `duration` in milliseconds."""
+
+    stop_reason: str | None = None
+    duration: int | None = None
+
+
 TranscriptEntry: TypeAlias = (
     TextEntry
     | ThinkingEntry
@@ -192,6 +200,7 @@ TranscriptEntry: TypeAlias = (
     | CompactionEntry
     | ArtifactEntry
     | CustomEntry
+    | TurnEndEntry
 )
 
 

@@ -22,9 +22,11 @@ from .entries import (
     ThinkingEntry,
     TodoListEntry,
     ToolCallEntry,
+    TurnEndEntry,
 )
 from .limits import Limits
 from .markdown import code, fenced, plain, prose, quoted
+from .texts import duration, ending, is_told, unfenced
 from .view import transcript
 
 __all__ = ["to_json", "to_markdown"]
@@ -109,15 +111,15 @@ _MARKS = {"completed": "✓", "failed": "✗", "cancelled": "⊘"}
 
 
 def _tool(entry: ToolCallEntry) -> Iterator[str]:
-    took = f" · {entry.duration:,} ms" if entry.duration else ""
+    took = f" · {duration(entry.duration)}" if entry.duration else ""
     head = f"**{_MARKS.get(entry.status, '…')} {plain(entry.verb)}**"
     what = code(entry.detail) or plain(entry.name)
     yield " ".join(part for part in (head, what, f"({plain(entry.status)}{took})") if part)
     for diff in entry.diffs:
         yield from _diff(diff)
     if entry.output:
-        yield fenced(entry.output)
-    if entry.error is not None:
+        yield fenced(*unfenced(entry.output))
+    if entry.error is not None and not is_told(entry.error.message, entry.output):
         yield f"*Error* {plain(entry.error.code)}: {plain(entry.error.message)}"
 
 
@@ -161,7 +163,7 @@ def _approval(entry: ApprovalEntry) -> Iterator[str]:
         outcome = "cancelled" if entry.resolved_by == "cancelled" else "denied"
     by = entry.decided_by or entry.resolved_by
     who = f" by {plain(by)}" if by and outcome not in ("waiting", by) else ""
-    why = f": {plain(entry.reason)}" if entry.reason else ""
+    why = f": {plain(entry.reason)}" if entry.reason and outcome != "cancelled" else ""
     yield f"**Approval** {plain(entry.description or entry.tool_name)} — {outcome}{who}{why}"
 
 
@@ -191,6 +193,10 @@ def _custom(entry: CustomEntry) -> Iterator[str]:
     yield fenced(_json(entry.data), "json") if entry.data else ""
 
 
+def _turn_end(entry: TurnEndEntry) -> Iterator[str]:
+    yield f"*{plain(ending(entry.stop_reason, entry.duration))}*"
+
+
 def _json(value: Any) -> str:
     return "" if value is None else msgspec.json.encode(sound(value)).decode()
 
@@ -207,4 +213,5 @@ _WRITERS: Mapping[type[Any], Callable[[Any], Iterator[str]]] = {
     CompactionEntry: _compaction,
     ArtifactEntry: _artifact,
     CustomEntry: _custom,
+    TurnEndEntry: _turn_end,
 }

@@ -14,7 +14,7 @@ def group_items(entries: Iterable[TranscriptEntry]) -> list[TranscriptEntry | To
     grouped: list[TranscriptEntry | ToolGroup] = []
     run: list[ToolCallEntry | ApprovalEntry] = []
     for entry in entries:
-        if isinstance(entry, ToolCallEntry) or (run and isinstance(entry, ApprovalEntry) and not entry.pending):
+        if isinstance(entry, ToolCallEntry) or (isinstance(entry, ApprovalEntry) and not entry.pending):
             run.append(entry)
             continue
         grouped += _close(run)

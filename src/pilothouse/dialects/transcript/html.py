@@ -28,8 +28,9 @@ from .entries import (
     ThinkingEntry,
     TodoListEntry,
     ToolCallEntry,
+    TurnEndEntry,
 )
-from .texts import clean, duration, shown, totals
+from .texts import clean, duration, ending, is_told, shown, totals, unfenced
 from .view import transcript
 
 __all__ = ["to_html"]
@@ -120,8 +121,8 @@ def _tool(entry: ToolCallEntry) -> Iterator[str]:
     head += f'<span class="dim">{escape(" · ".join(filter(None, facts)))}</span>'
     body = "".join(map(_diff, entry.diffs))
     if entry.output:
-        body += f'<pre class="wrap">{escape(clean(entry.output))}</pre>'
-    elif entry.error is not None:
+        body += f'<pre class="wrap">{escape(clean(unfenced(entry.output)[0]))}</pre>'
+    if entry.error is not None and not is_told(entry.error.message, entry.output):
         body += f'<p class="bad">{escape(clean(entry.error.message))}</p>'
     yield _folded(head, body, opened=bool(entry.diffs) or entry.attention)
 
@@ -148,6 +149,8 @@ def _approval(entry: ApprovalEntry) -> Iterator[str]:
     outcome = "waiting" if entry.pending else "allowed" if entry.approved else "not allowed"
     by = entry.decided_by or entry.resolved_by or ""
     why = " — ".join(filter(None, [f"{outcome} by {by}" if by else outcome, entry.reason or ""]))
+    if entry.resolved_by == "cancelled":
+        why = "cancelled"
     reasons = "".join(f"<li>{escape(shown(reason))}</li>" for reason in entry.risk_reasons)
     head = f"? {escape(shown(entry.description or entry.tool_name))} "
     head += f'<span class="dim">{escape(entry.risk_level)} risk · {escape(clean(why))}</span>'
@@ -183,6 +186,10 @@ def _custom(entry: CustomEntry) -> Iterator[str]:
     yield from ()
 
 
+def _turn_end(entry: TurnEndEntry) -> Iterator[str]:
+    yield f'<p class="dim">{escape(ending(entry.stop_reason, entry.duration))}</p>'
+
+
 def _folded(head: str, body: str, *, opened: bool = False) -> str:
     if not body:
         return f"<details><summary>{head}</summary></details>"
@@ -201,4 +208,5 @@ _WRITERS: Mapping[type[Any], Callable[[Any], Iterator[str]]] = {
     CompactionEntry: _compaction,
     ArtifactEntry: _artifact,
     CustomEntry: _custom,
+    TurnEndEntry: _turn_end,
 }

@@ -10,7 +10,20 @@ import re
 
 from ...model.session import Session
 
-__all__ = ["clean", "duration", "shown", "title_of", "totals"]
+__all__ = ["clean", "duration", "ending", "is_told", "shown", "title_of", "totals", "unfenced"]
+
+_ENDINGS = {
+    "end_turn": "Done",
+    "cancelled": "Cancelled",
+    "max_tokens": "Stopped at the limit of tokens",
+    "max_turn_requests": "Stopped at the limit of requests",
+    "refusal": "The agent refused",
+    "error": "Failed",
+    "interrupted": "Interrupted: the hub was stopped",
+}
+_FENCED = re.compile(
+    r"\s*(?P<fence>`{3,}|~{3,})(?P<language>[\w+#.-]*)[ \t]*\n(?P<text>.*?)\n?(?P=fence)\s*", re.DOTALL
+)
 
 # sequences with parameters, strings for the terminal (titles, links, clipboard), and two-character ones
 _ESCAPES = re.compile(
@@ -54,6 +67,25 @@ def duration(milliseconds: float) -> str:
     if hours:
         return f"{hours} h {minutes:02} min"
     return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+
+
+def ending(stop_reason: str | None, milliseconds: int | None) -> str:
+    """How a turn ended, and after what time."""
+    words = _ENDINGS.get(stop_reason or "error") or title_of(stop_reason or "")
+    return words if milliseconds is None else f"{words} · {duration(milliseconds)}"
+
+
+def unfenced(text: str) -> tuple[str, str]:
+    """A text without the fence that is all around it, as some agents send what they read; and its language."""
+    found = _FENCED.fullmatch(text)
+    if found is None or found["fence"] in found["text"]:
+        return text, ""
+    return found["text"], found["language"]
+
+
+def is_told(error: str, output: str) -> bool:
+    """Whether what is said of a failure stands in the output already."""
+    return " ".join(error.split()) in " ".join(output.split())
 
 
 def totals(session: Session) -> list[str]:

@@ -28,6 +28,7 @@ from ...model.session import (
     TextRun,
     Thought,
     ToolCall,
+    Turn,
     milliseconds_between,
 )
 from ...model.tools import identify, todos_of
@@ -45,6 +46,7 @@ from .entries import (
     TodoListEntry,
     ToolCallEntry,
     TranscriptEntry,
+    TurnEndEntry,
 )
 from .heads import detail_of, verb_of
 from .limits import Limits, clip, clip_values
@@ -55,7 +57,7 @@ _DEFAULT = Limits()
 
 
 def transcript(session: Session, *, limits: Limits = _DEFAULT) -> list[TranscriptEntry]:
-    """All entries in the order in which they began."""
+    """All entries in the order in which they began, but a call after the approvals that it waited for."""
     planned = {item.turn_id for item in session.items if isinstance(item, Plan) and item.todos}
     lists: dict[str | None, TodoListEntry] = {}
     entries: list[TranscriptEntry] = []
@@ -71,7 +73,44 @@ def transcript(session: Session, *, limits: Limits = _DEFAULT) -> list[Transcrip
             entry = lists[item.turn_id] = _list_entry(item, f"todos:{item.turn_id or ''}", todos)
         entry.id = names.unique(entry.id)
         entries.append(entry)
-    return entries
+    return _with_ends(_after_approvals(entries), session)
+
+
+def _after_approvals(entries: list[TranscriptEntry]) -> list[TranscriptEntry]:
+    """Each call behind its last approval: its card has the outcome, which came after that."""
+    last: dict[str, int] = {}
+    for index, entry in enumerate(entries):
+        if isinstance(entry, ApprovalEntry):
+            last[entry.request_id] = index
+    places: list[tuple[int, int]] = []
+    for index, entry in enumerate(entries):
+        asked = entry.approval_ids if isinstance(entry, ToolCallEntry) else ()
+        place = max((last[request_id] for request_id in asked if request_id in last), default=index)
+        places.append((max(place, index), index))
+    return [entries[index] for _, index in sorted(places, key=lambda pair: (pair[0], pair[0] != pair[1]))]
+
+
+def _with_ends(entries: list[TranscriptEntry], session: Session) -> list[TranscriptEntry]:
+    """How each turn ended, after the last that belongs to it."""
+    ended = {turn.turn_id: turn for turn in session.turns_ended}
+    last = {entry.turn_id: index for index, entry in enumerate(entries) if entry.turn_id in ended}
+    whole: list[TranscriptEntry] = []
+    for index, entry in enumerate(entries):
+        whole.append(entry)
+        if entry.turn_id is not None and last.get(entry.turn_id) == index:
+            whole.append(_end(ended[entry.turn_id], entry.seq))
+    return whole
+
+
+def _end(turn: Turn, seq: int) -> TurnEndEntry:
+    return TurnEndEntry(
+        id=f"turn_end:{turn.turn_id}",
+        seq=seq,
+        timestamp=turn.ended_at or "",
+        turn_id=turn.turn_id,
+        stop_reason=turn.stop_reason,
+        duration=milliseconds_between(turn.started_at, turn.ended_at) if turn.ended_at else None,
+    )
 
 
 class _Names:

@@ -34,6 +34,7 @@ def close_all(state: State, status: CallStatus, timestamp: str) -> None:
     state.progress = None
     if state.turn is not None and state.turn.open:
         state.turn.open, state.turn.ended_at = False, timestamp
+        state.turns_ended.append(msgspec.structs.replace(state.turn))
 
 
 def plan_of(state: State, event: Event, plan_id: str = "") -> Plan:
@@ -62,10 +63,10 @@ def _turn_ended(state: State, event: CustomEvent) -> bool:
     turn = state.turn
     if turn is not None and turn_id and turn_id != turn.turn_id:
         return True  # the late end of an earlier turn says nothing about this one
-    close_all(state, "cancelled" if reason == "cancelled" else "failed", event.timestamp)
     if turn is not None:
         turn.stop_reason = reason or turn.stop_reason
         turn.usage = _usage(event.data.get("usage")) or turn.usage
+    close_all(state, "cancelled" if reason == "cancelled" else "failed", event.timestamp)
     return True
 
 

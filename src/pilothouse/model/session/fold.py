@@ -77,10 +77,10 @@ class Session(State):
         """
         kept, whole = self.items, self
         if not items:
-            whole = msgspec.structs.replace(self, items=[])
+            whole = msgspec.structs.replace(self, items=[], turns_ended=[])
         plain: dict[str, Any] = _plain(whole)
         if not items:
-            del plain["items"]
+            del plain["items"], plain["turnsEnded"]
         plain["pendingApprovals"] = _plain(self.pending_approvals)
         plain["pendingQuestions"] = _plain(self.pending_questions)
         plain["summary"] = _plain(summary(self))

@@ -198,6 +198,7 @@ class State(Struct, kw_only=True, rename=camel, dict=True):
     updated_at: str = ""
     turn: Turn | None = None
     turns: int = 0
+    turns_ended: list[Turn] = []
     todos: list[Todo] = []
     usage: TokenUsage | None = None
     cost: CostBreakdown | None = None

@@ -168,7 +168,8 @@ async function pair() {
   }
   forgetTicket();
   part("paired-name").textContent = device.name;
-  part("paired-scopes").replaceChildren(...device.scopes.map((scope) => element("li", `${scope}: ${MAY[scope] || ""}`)));
+  const rights = device.scopes.map((scope) => element("li", `${scope}: ${MAY[scope] || ""}`));
+  part("paired-scopes").replaceChildren(...rights);
   show("paired");
 }
 

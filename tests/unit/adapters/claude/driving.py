@@ -21,7 +21,7 @@ from pilothouse.adapters.claude.session import ClaudeSession
 from tests.support import fake_claude
 
 PATIENCE = 20
-BRIDGE = (sys.executable, "-m", "pilothouse.adapters.claude")
+BRIDGE = (sys.executable, "-P", "-m", "pilothouse.adapters.claude")
 Json = dict[str, Any]
 
 
@@ -64,6 +64,9 @@ class Watcher:
                 self.withdrawn += 1
                 raise
         return {"outcome": {"outcome": "selected", "optionId": chosen}}
+
+    async def create_elicitation(self, message: str, mode: Any) -> Any:
+        return {"action": "accept", "content": {"q1": "Blue"}}
 
     async def ext_notification(self, method: str, params: Json) -> None:
         self.notes.append((method, params))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -147,6 +148,24 @@ async def test_a_client_can_ask_for_options(tmp_path: Path) -> None:
         assert "'--max-budget-usd', '2.5'" in await talk.said("recall")
 
 
+async def test_files_of_the_workspace_are_not_taken_for_modules(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    for name in ("logging", "msgspec", "pilothouse"):
+        (tmp_path / "work" / f"{name}.py").write_text("raise SystemExit('taken')\n")
+    async with on_stdio(tmp_path) as (talk, _):
+        assert await talk.said("say Hello") == "Hello"
+
+
+async def test_a_long_list_comes_in_pages(tmp_path: Path) -> None:
+    for number in range(53):
+        kept(tmp_path / "cli-home", record("user", f"Prompt {number}"), name=str(UUID(int=number)))
+    async with in_memory(tmp_path, open_session=False) as (talk, _):
+        first = await talk.agent.list_sessions(cwd="/work")
+        rest = await talk.agent.list_sessions(cwd="/work", cursor=first.next_cursor)
+        assert (len(first.sessions), len(rest.sessions), rest.next_cursor) == (50, 3, None)
+        assert len({one.session_id for one in (*first.sessions, *rest.sessions)}) == 53
+
+
 def test_help_is_for_people() -> None:
     told = subprocess.run(
         [sys.executable, "-m", "pilothouse.adapters.claude", "--help"], capture_output=True, text=True, check=True
@@ -231,10 +250,10 @@ def record(kind: str, content: Any, **fields: Any) -> dict[str, Any]:
     return {"type": kind, "message": {"role": kind, "content": content}, "cwd": "/work", **fields}
 
 
-def kept(home: Path, *records: Any) -> Path:
+def kept(home: Path, *records: Any, name: str = ID) -> Path:
     place = home / "projects" / "-work"
-    place.mkdir(parents=True)
-    path = place / f"{ID}.jsonl"
+    place.mkdir(parents=True, exist_ok=True)
+    path = place / f"{name}.jsonl"
     path.write_text("\n".join(one if isinstance(one, str) else json.dumps(one) for one in records) + "\n")
     return path
 
@@ -266,7 +285,7 @@ def test_what_the_cli_put_in_is_not_told_as_the_users_words(tmp_path: Path) -> N
 
 
 def test_a_home_that_is_not_there_has_no_sessions(tmp_path: Path) -> None:
-    assert history.listing(tmp_path / "nowhere") == []
+    assert list(history.listing(tmp_path / "nowhere")) == []
     assert history.find(tmp_path / "nowhere", ID) is None
 
 
@@ -274,7 +293,7 @@ def test_a_file_without_a_turn_is_found_and_is_no_session(tmp_path: Path) -> Non
     path = kept(tmp_path, {"type": "queue-operation", "cwd": "/work"})
     assert history.find(tmp_path, ID) == path
     assert not history.has_turns(path)
-    assert history.listing(tmp_path) == []
+    assert list(history.listing(tmp_path)) == []
 
 
 def test_the_home_is_where_the_cli_has_it() -> None:

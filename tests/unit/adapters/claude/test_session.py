@@ -119,6 +119,13 @@ async def test_a_client_that_cannot_ask_has_allowed_nothing(tmp_path: Path) -> N
         assert not (tmp_path / "new.txt").exists()
 
 
+async def test_a_question_is_answered_by_a_form(tmp_path: Path) -> None:
+    async with in_memory(tmp_path) as (talk, _):
+        await talk.agent.initialize(protocol_version=1, client_capabilities={"elicitation": {"form": {}}})
+        await talk.open()
+        assert await talk.said("question") == '{"Which one?": "Blue"}'
+
+
 # -- interrupts --
 
 
@@ -167,6 +174,17 @@ async def test_cancelling_nothing_does_nothing(tmp_path: Path) -> None:
     async with in_memory(tmp_path) as (talk, _):
         await talk.agent.cancel(session_id=talk.session)
         assert await talk.said("say here") == "here"
+
+
+async def test_a_start_that_takes_long_is_broken_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with in_memory(tmp_path) as (talk, agent):
+        session = agent._sessions[talk.session]
+        await talk.prompt("say one")
+        await session.stop()
+        monkeypatch.setenv("FAKE_CLAUDE", "mute")
+        assert await talk.cancelled("say two", lambda: session.pid) == "cancelled"
+        monkeypatch.delenv("FAKE_CLAUDE")
+        assert (await talk.said("recall")).startswith("2 prompts")
 
 
 # -- ends --
