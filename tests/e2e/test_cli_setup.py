@@ -126,7 +126,7 @@ def test_doctor_finds_a_healthy_home_in_order(cli: Cli) -> None:
     findings = {finding["what"]: finding for finding in json.loads(done.stdout)}
     assert done.returncode == 0
     assert {"python", "sqlite", "config", "home", "database", "hub", "agents"} <= findings.keys()
-    assert "1 sessions" in findings["database"]["text"]
+    assert "1 session, " in findings["database"]["text"]
     assert "demo" in findings["agents"]["text"]
 
 
