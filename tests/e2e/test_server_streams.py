@@ -514,6 +514,17 @@ async def test_one_caller_may_have_only_so_many_streams(tmp_path: Path) -> None:
         assert await history(served.hub.log, session.id) == []  # the refusal came before the prompt
 
 
+async def test_a_prompt_without_a_stream_needs_no_place_among_the_streams(tmp_path: Path) -> None:
+    async with serving(tmp_path, limits=Limits(per_caller=1)) as served:
+        session = await start(served, tmp_path)
+        async with served.client.stream("GET", "/events"):
+            await quiet(served, 1)
+            answer = await served.client.request(
+                "POST", f"/sessions/{session.id}/send-message", {"content": "a"}, headers={"Prefer": "respond-async"}
+            )
+            assert answer.status == 202
+
+
 # -- pages ---------------------------------------------------------------------------------------------------------
 
 

@@ -161,6 +161,10 @@ class Soak:
     async def _sse(self, session_id: str, view: View, stalls: float) -> None:
         headers = {"Last-Event-ID": str(view.cursor)} if view.cursor else {}
         async with self._client.stream("GET", f"/sessions/{session_id}/events", headers=headers) as stream:
+            if stream.status == 429:  # those who vanished are not all noticed yet
+                self._report.counts["told to wait"] += 1
+                await asyncio.sleep(0.5)
+                return
             if stream.status != 200:
                 self._report.wrong.append(f"events: {stream.status}")
                 return

@@ -72,11 +72,13 @@ async def send_message(call: Call) -> Response:
     _check(call.body)
     after = cursor_of(call, None) or 0
     session = await call.server.hub.session(call.path["id"])
+    is_async = _async_wanted(call)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(call.server.connections.hold(call.caller))  # a refusal must come before the prompt is sent
+        if not is_async:  # a refusal must come before the prompt is sent
+            stack.enter_context(call.server.connections.hold(call.caller))
         turn = await _send(call, session, after)
         shown = {"X-Turn-Id": turn.prompt.turn_id, "Location": f"{call.server.root_path}/sessions/{session.id}"}
-        if _async_wanted(call):
+        if is_async:
             return json_response(turn.record(), 202, {**shown, "Preference-Applied": "respond-async"})
         limits = call.server.limits
         return EventStream(
