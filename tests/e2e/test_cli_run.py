@@ -397,7 +397,7 @@ def test_ctrl_c_at_the_prompt_clears_it_then_warns_and_then_leaves(
     typist.sees("›")
     typist.types("crash")
     typist.sees("crash")
-    typist.interrupts()
+    typist.interrupts_typing()
     typist.types("echo fine\n")
     typist.sees("Done")  # nothing of the first line was left
     typist.sees("›")

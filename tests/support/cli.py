@@ -63,6 +63,7 @@ class Typist:
         self._unread = ""
         self.seen = ""
         """All that ever came."""
+        self._erased = 0
 
     def types(self, text: str) -> None:
         os.write(self._master, text.encode())
@@ -85,6 +86,15 @@ class Typist:
         before, _, self._unread = self._unread.partition(text)
         return before
 
+    def interrupts_typing(self) -> None:
+        """Interrupt while something is typed, and wait until that is wiped away."""
+        before, end = self._erased, time.monotonic() + PATIENCE
+        self.interrupts()
+        while self._erased == before:
+            ready, _, _ = select.select([self._master], [], [], max(end - time.monotonic(), 0))
+            assert ready, "what was typed is still there"
+            self._take(os.read(self._master, 65536))
+
     def leaves(self) -> int:
         """Read to the end; the answer is the exit code."""
         end = time.monotonic() + PATIENCE
@@ -101,6 +111,7 @@ class Typist:
         return self.process.wait(PATIENCE)
 
     def _take(self, data: bytes) -> None:
+        self._erased += data.count(b"\x1b[J")
         text = ESCAPE.sub("", data.decode(errors="replace"))
         self._unread += text
         self.seen += text
