@@ -1,7 +1,8 @@
 """The pen of a session: what happens becomes events, and those go into the log, in order, many to a commit.
 
-What is recorded in one turn of the loop goes into one batch. Batches are handed over without waiting, a bounded number
-at a time, so that an agent that talks fast is written fast and one that talks faster than the disk is slowed down.
+What is recorded in one turn of the loop, and while the batch before is on its way to the disk, goes into one batch.
+Large batches are handed over without waiting, a bounded number at a time, so that an agent that talks fast is written
+fast and one that talks faster than the disk is slowed down.
 
 The rule a change must not break: `session` is what has been committed, and nothing else. When the log refuses a batch,
 nothing more is taken until `mend` has taken up the session from the log again.
@@ -92,7 +93,6 @@ class Recorder:
 
         After a failure nothing is taken, and `then` is not called: whoever waits for it is told by `failed`.
         """
-        self.touch()
         if self.failure is not None:
             return
         self._batch += events
@@ -116,10 +116,17 @@ class Recorder:
     def _schedule(self) -> None:
         if not self._scheduled:
             self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._flush)
+            asyncio.get_running_loop().call_soon(self._due)
+
+    def _due(self) -> None:
+        """Hand the batch over, unless one is on its way: the disk takes one after another, so this one may grow."""
+        self._scheduled, self._now = False, None
+        if not self._under_way:
+            self._flush()
 
     def _flush(self) -> None:
         self._scheduled, self._now = False, None
+        self.touch()  # here, and not for each event: a look at the clock can cost as much as all else
         batch, self._batch = self._batch, []
         also, self._also = self._also, []
         then, self._then = self._then, []
@@ -144,6 +151,8 @@ class Recorder:
             self._break(error)
         else:
             self._apply(batch, then)
+        if not self._under_way:
+            self._flush()
         done.set_result(None)
 
     def _apply(self, batch: list[Event], then: list[Then]) -> None:

@@ -12,6 +12,7 @@ import mimetypes
 import re
 from collections.abc import Mapping
 from email.utils import formatdate
+from functools import cache
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -31,7 +32,6 @@ HEAD = 8192
 """Bytes of a file by which text is told from anything else."""
 BINARY = "application/octet-stream"
 TEXT = "text/plain; charset=utf-8"
-_TYPES = mimetypes.MimeTypes()
 _INERT = re.compile(r"image/(png|jpeg|gif|webp|avif|bmp|x-icon|vnd\.microsoft\.icon|tiff)|audio/.+|video/.+")
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 _ENTITY_TAG = re.compile(r'(?:W/)?("[^"]*")|\*')
@@ -40,7 +40,13 @@ _ENTITY_TAG = re.compile(r'(?:W/)?("[^"]*")|\*')
 def known_type(name: str) -> str:
     """What a file's name says that it is."""
     last = name.replace("\0", "").rpartition("/")[2]  # all of it could be taken for an address, which may be a bad one
-    return _TYPES.guess_type(last, strict=False)[0] or BINARY
+    return _types().guess_type(last, strict=False)[0] or BINARY
+
+
+@cache
+def _types() -> mimetypes.MimeTypes:
+    """Made when it is first wanted: it reads files."""
+    return mimetypes.MimeTypes()
 
 
 def inert_type(name: str, head: bytes) -> str:
