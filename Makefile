@@ -36,8 +36,9 @@ $(SDK_READY): $(READY)
 	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary agent-client-protocol --dest $(VENV)/sdk $(SDK)
 	@touch $@
 
+# In a terminal it asks; without one nobody could answer, and all it touches is a directory of its own.
 run: $(READY) ## take the tour: the scripted agent at work in your terminal
-	@$(BIN)/pilothouse demo tour
+	@$(BIN)/pilothouse demo $$(test -t 0 || echo --approve-all) tour
 
 test: $(READY) $(NODE_READY) $(SDK_READY) ## run every test that this machine can run, after the checks
 	@$(MAKE) --no-print-directory check
