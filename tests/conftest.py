@@ -21,6 +21,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 TOLD = "told"
+TALLIED = "tallied"
 
 
 @pytest.fixture
@@ -29,10 +30,22 @@ def tell(record_property: Callable[[str, object], None]) -> Callable[[str], None
     return lambda text: record_property(TOLD, text)
 
 
+@pytest.fixture
+def tally(record_property: Callable[[str, object], None]) -> Callable[[str, int], None]:
+    """Counts something over all tests of a run; the sum is shown at its end."""
+    return lambda what, count: record_property(TALLIED, (what, count))
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     reports = [report for kind in terminalreporter.stats.values() for report in kind]
     ends = [report for report in reports if getattr(report, "when", "") == "teardown"]
     told = [text for report in ends for name, text in report.user_properties if name == TOLD]
+    counts: dict[str, list[int]] = {}
+    for report in ends:
+        for name, value in report.user_properties:
+            if name == TALLIED:
+                counts.setdefault(value[0], []).append(value[1])
+    told += [f"{what}: {sum(each):,} in {len(each)} tests" for what, each in counts.items()]
     if told:
         terminalreporter.section("figures")
         for text in told:
