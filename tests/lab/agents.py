@@ -8,6 +8,7 @@ which refuses whatever is not for the model.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -17,6 +18,8 @@ from pathlib import Path
 from pilothouse.hub.link import AgentSpec
 
 CLEAN = str(Path(__file__).with_name("clean.py"))
+LAB = Path(os.environ.get("PILOTHOUSE_PROGRAMS") or Path.home() / ".cache" / "pilothouse-lab")
+"""Where the agents are installed."""
 NODE = "node@24.21.0"
 """Some agents want a newer Node than a distribution has."""
 
@@ -33,6 +36,8 @@ class RealAgent:
     """What is started in its place, and starts the program itself: it is told where that is by a variable."""
     mode: str | None = None
     """The mode in which it asks its user, where it starts in another."""
+    is_binary: bool = False
+    """Whether it runs without Node."""
 
 
 def _claude(home: Path, url: str) -> Mapping[str, str]:
@@ -134,6 +139,7 @@ AGENTS = {
             ("claude",),
             _claude_code,
             bridge=(sys.executable, "-P", "-m", "pilothouse.adapters.claude"),
+            is_binary=True,
         ),
         RealAgent("opencode", "opencode-ai@1.18.33", ("opencode", "acp"), _opencode),
         RealAgent("gemini", "@google/gemini-cli@0.61.0", ("gemini", "--acp"), _gemini),
@@ -172,16 +178,31 @@ def spec(agent: RealAgent, lab: Path, home: Path, url: str) -> AgentSpec:
     return AgentSpec(name=agent.name, command=command)
 
 
-def install(lab: Path, names: list[str]) -> None:
-    for name, package in {"node": NODE, **{name: AGENTS[name].package for name in names}}.items():
-        place = lab / "npm" / name
-        if (place / "node_modules").is_dir():
-            continue
-        print(f"installing {package}", flush=True)
-        _write(place / "package.json", '{"name": "lab", "private": true}')
-        npm = ["npm", "install", "--no-fund", "--no-audit", "--loglevel=error", package]
-        if subprocess.run(npm, cwd=place, check=False).returncode != 0:
-            print(f"{package} could not be installed", file=sys.stderr)
+def is_installed(lab: Path, name: str) -> bool:
+    return (programs(lab, name) / AGENTS[name].command[0]).exists()
+
+
+def install(lab: Path, names: list[str]) -> bool:
+    """Whether all of them are there, in the versions of this table."""
+    packages = {name: AGENTS[name].package for name in names}
+    if not all(AGENTS[name].is_binary for name in names):
+        packages["node"] = NODE
+    done = [_install(lab / "npm" / name, package) for name, package in packages.items()]
+    return all(done)
+
+
+def _install(place: Path, package: str) -> bool:
+    mark = place / "installed"
+    if mark.exists() and mark.read_text() == package:
+        return True
+    print(f"installing {package}", flush=True)
+    _write(place / "package.json", '{"name": "lab", "private": true}')
+    npm = ["npm", "install", "--no-fund", "--no-audit", "--loglevel=error", package]
+    if subprocess.run(npm, cwd=place, check=False).returncode != 0:
+        print(f"{package} could not be installed", file=sys.stderr)
+        return False
+    mark.write_text(package)
+    return True
 
 
 if __name__ == "__main__":
@@ -189,4 +210,4 @@ if __name__ == "__main__":
     unknown = set(wanted) - set(AGENTS)
     if unknown:
         sys.exit(f"the lab has no {', '.join(sorted(unknown))}; it has: {', '.join(AGENTS)}")
-    install(Path(directory), wanted)
+    sys.exit(0 if install(Path(directory), wanted) else 1)

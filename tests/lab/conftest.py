@@ -48,7 +48,9 @@ def note(request: pytest.FixtureRequest) -> Any:
 
 
 def _cell(item: pytest.Item) -> tuple[str, str]:
-    return item.callspec.params["agent"], item.originalname.removeprefix("test_")  # type: ignore[attr-defined]
+    params = item.callspec.params  # type: ignore[attr-defined]
+    case = item.originalname.removeprefix("test_")  # type: ignore[attr-defined]
+    return params["agent"], f"{case} ({params['way']})" if "way" in params else case
 
 
 @pytest.hookimpl(hookwrapper=True)

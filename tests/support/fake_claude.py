@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -242,6 +243,14 @@ class Turn:
     def do_say(self, words: str) -> None:
         self.say(words)
         self.result(result=words)
+
+    def do_clear(self, _: str) -> None:
+        """Another conversation, under another id, as the CLI does it."""
+        self.cli.send("conversation_reset", trigger="clear")
+        self.cli.id = str(uuid.uuid4())
+        self.cli.send("system", subtype="init", cwd=os.getcwd(), model=self.cli.model, permissionMode=self.cli.mode)
+        self.cli.record("user", "<command-name>/clear</command-name>")
+        self.result(num_turns=0)
 
     def do_talk(self, _: str) -> None:
         self.say("tick " * 10_000, delay=0.01)

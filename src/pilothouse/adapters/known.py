@@ -12,11 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
+import msgspec
+
 from .programs import AgentProgram, Way
 
-__all__ = ["DEMO", "KNOWN", "claude_code", "without_flaws"]
+__all__ = ["DEMO", "KNOWN", "claude", "claude_code", "without_flaws"]
 
 DEMO = "demo"
+_CLAUDE_LOGIN = "run `claude` once and log in with /login"
 
 
 def _npm(name: str, title: str, command: str, package: str, login: str | None = None) -> AgentProgram:
@@ -54,8 +57,19 @@ def claude_code(environ: Mapping[str, str]) -> AgentProgram:
         ways=(Way(bridge, needs=(cli,)),),
         install="npm install -g @anthropic-ai/claude-code",
         version=(cli, "--version"),
-        login="run `claude` once and log in with /login",
+        login=_CLAUDE_LOGIN,
     )
+
+
+def claude(environ: Mapping[str, str]) -> AgentProgram:
+    """Claude by the shortest way there is: its own command line, else the adapter for it from npm."""
+    own = claude_code(environ)
+    return msgspec.structs.replace(own, name="claude", title="Claude", ways=(*own.ways, *_claude_acp().ways))
+
+
+def _claude_acp() -> AgentProgram:
+    package = "@agentclientprotocol/claude-agent-acp"
+    return _bridge("claude-acp", "Claude by its ACP adapter", "claude-agent-acp", package, _CLAUDE_LOGIN)
 
 
 def _known() -> Iterator[AgentProgram]:
@@ -65,9 +79,9 @@ def _known() -> Iterator[AgentProgram]:
         ways=(Way((sys.executable, "-P", "-m", "pilothouse.cli", "demo-agent")),),
         version=(sys.executable, "-P", "-m", "pilothouse.cli", "--version"),
     )
-    claude = "@agentclientprotocol/claude-agent-acp"
-    yield _bridge("claude", "Claude", "claude-agent-acp", claude, login="run `claude` once and log in with /login")
+    yield claude(os.environ)
     yield claude_code(os.environ)
+    yield _claude_acp()
     codex = "@agentclientprotocol/codex-acp"
     yield _bridge("codex", "Codex", "codex-acp", codex, login="run `codex login`, or set OPENAI_API_KEY")
     yield _npm(

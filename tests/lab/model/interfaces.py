@@ -57,7 +57,13 @@ def hear_messages(body: Body) -> Heard:
 
 
 def whole_message(heard: Heard, reply: Reply) -> Body:
-    content: list[Body] = [{"type": "text", "text": reply.text}] if reply.text else []
+    content: list[Body] = []
+    if reply.step.redacted:
+        content.append({"type": "redacted_thinking", "data": reply.step.redacted})
+    if reply.step.think:
+        content.append({"type": "thinking", "thinking": reply.step.think, "signature": "as told"})
+    if reply.text:
+        content.append({"type": "text", "text": reply.text})
     content += (
         {"type": "tool_use", "id": f"toolu_{call.id}", "name": call.name, "input": call.input} for call in reply.calls
     )
@@ -77,9 +83,14 @@ def message_frames(heard: Heard, reply: Reply) -> Iterator[Frame]:
     whole = whole_message(heard, reply)
     yield _typed("message_start", message={**whole, "content": [], "stop_reason": None})
     for index, block in enumerate(whole["content"]):
-        if block["type"] == "text":
-            start = {"type": "text", "text": ""}
-            deltas = [{"type": "text_delta", "text": piece} for piece in reply.deltas(block["text"])]
+        kind = block["type"]
+        if kind == "redacted_thinking":
+            start, deltas = block, []
+        elif kind in ("text", "thinking"):
+            start = {"type": kind, kind: "", **({"signature": ""} if kind == "thinking" else {})}
+            deltas = [{"type": f"{kind}_delta", kind: piece} for piece in reply.deltas(block[kind])]
+            if kind == "thinking":
+                deltas.append({"type": "signature_delta", "signature": block["signature"]})
         else:
             start = {**block, "input": {}}
             written = ["", *pieces(json.dumps(block["input"]), ARGUMENT_CHUNK)]

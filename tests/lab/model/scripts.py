@@ -2,10 +2,12 @@
 
     @@fake [STEP, …]      JSON on one line, in the newest user text that holds a marker
 
-A step is one answer of the model: a text, an operation, or an object with any of `think`, `text`, `calls` (operations),
-`chunk` (characters to a delta), `delay` (seconds between deltas), `hang` (seconds before the first byte) and `error`
-(`status`, `message`: an HTTP error instead). Operations are in `operations.py`. `{scripts}` in a text is the number of
-user texts with a script that the agent sent along, so that a session says how much of it was kept.
+A step is one answer of the model: a text, an operation, or an object with any of `redacted` (thinking
+that nobody may read), `think`, `text`, `calls` (operations),
+`chunk` (characters to a delta), `delay` (seconds between deltas), `hang` (seconds before the first byte), `error`
+(`status`, `message`: an HTTP error instead) and `drop` (frames after which the connection breaks). Operations are in
+`operations.py`. `{scripts}` in a text is the number of user texts with a script that the agent sent along, so that a
+session says how much of it was kept; `{model}` is the model that was asked for.
 
 Nothing is kept between requests, so a session that is resumed goes on where it was.
 """
@@ -24,6 +26,7 @@ MARK = "@@fake"
 
 @dataclass
 class Step:
+    redacted: str = ""
     think: str = ""
     text: str = ""
     calls: list[Any] = field(default_factory=list)
@@ -31,6 +34,7 @@ class Step:
     delay: float = 0.0
     hang: float = 0.0
     error: dict[str, Any] | None = None
+    drop: int | None = None
 
 
 @dataclass
@@ -96,7 +100,7 @@ def answer(heard: Heard) -> Reply:
     told = sum(kind == "user" and MARK in text for kind, text in heard.items)
     done = sum(kind == "result" for kind, _ in heard.items[at:])
     step, calls = _at(script, heard.tools, done)
-    step.text = step.text.replace("{scripts}", str(told))
+    step.text = step.text.replace("{scripts}", str(told)).replace("{model}", heard.model)
     key = _key(heard, repr(step))
     named = [call._replace(id=f"{key[:16]}{number:02}") for number, call in enumerate(calls)]
     return Reply(step, named, key)

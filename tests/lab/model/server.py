@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import socket
 import sys
 import threading
 import time
@@ -100,6 +101,8 @@ class Handler(BaseHTTPRequestHandler):
             self._fail(reply.step.error)
         elif streams:
             self._stream(interface.frames(heard, reply), reply)
+        elif reply.step.drop is not None:
+            self._break()
         else:
             self._json(interface.whole(heard, reply))
 
@@ -139,15 +142,26 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
+        left = reply.step.drop
         for frame in frames:
             if frame is None:
                 time.sleep(reply.step.delay)
                 continue
+            if left is not None:
+                if left == 0:
+                    self._break()
+                    return
+                left -= 1
             name, data = frame
             event = f"event: {name}\n" if name else ""
             text = data if isinstance(data, str) else json.dumps(data)
             self._chunk(f"{event}data: {text}\n\n".encode())
         self._chunk(b"")
+
+    def _break(self) -> None:
+        """The connection ends where nobody would end it."""
+        self.close_connection = True
+        self.connection.shutdown(socket.SHUT_RDWR)
 
     def _chunk(self, data: bytes) -> None:
         self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))

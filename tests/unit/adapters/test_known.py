@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pilothouse.adapters.known import KNOWN, claude_code, without_flaws
+from pilothouse.adapters.known import KNOWN, claude, claude_code, without_flaws
 
 OFFERED = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}
 
@@ -31,10 +31,11 @@ def test_others_are_offered_all() -> None:
     assert without_flaws(OFFERED, ["goose", "acp", "--gemini"]) == OFFERED
 
 
-def test_claude_code_is_there_when_its_own_program_is() -> None:
-    def only(name: str) -> Callable[[str], str | None]:
-        return lambda wanted: wanted if wanted in (name, sys.executable) else None
+def only(*names: str) -> Callable[[str], str | None]:
+    return lambda wanted: wanted if wanted in (*names, sys.executable) else None
 
+
+def test_claude_code_is_there_when_its_own_program_is() -> None:
     program = KNOWN["claude-code"]
     assert program.title == "Claude Code"
     assert program.availability(only("nothing")) == "missing"
@@ -44,3 +45,20 @@ def test_claude_code_is_there_when_its_own_program_is() -> None:
     elsewhere = claude_code({"PILOTHOUSE_CLAUDE": "/opt/claude"})
     assert elsewhere.availability(only("claude")) == "missing"
     assert elsewhere.availability(only("/opt/claude")) == "installed"
+
+
+def test_claude_is_its_own_program_where_there_is_one_and_else_its_adapter() -> None:
+    ours = claude_code({}).ways[0].command
+    commands = [
+        (("claude", "claude-agent-acp", "npx"), ours),
+        (("claude-agent-acp", "npx"), ("claude-agent-acp",)),
+        (("npx",), ("npx", "-y", "@agentclientprotocol/claude-agent-acp")),
+    ]
+    for there, command in commands:
+        launch = claude({}).launch(only(*there))
+        assert launch is not None
+        assert launch.command == command
+    assert claude({}).availability(only("nothing")) == "missing"
+    launch = KNOWN["claude-acp"].launch(only("claude", "claude-agent-acp"))
+    assert launch is not None
+    assert launch.command == ("claude-agent-acp",)

@@ -26,6 +26,7 @@ from .actions import Update
 from .command import Options, options_from, program, server_config
 from .outbox import META
 from .session import ClaudeSession, Origin
+from .successors import Successors, own_place
 from .translate import Translator
 
 __all__ = ["ClaudeAgent"]
@@ -47,11 +48,13 @@ class ClaudeAgent(Agent):
         command: str | None = None,
         options: Options | None = None,
         home: Path | None = None,
+        own: Path | None = None,
         session: Callable[..., ClaudeSession] = ClaudeSession,
     ) -> None:
         self._program = command or program()
         self._options = options or Options()
         self._home = home or history.cli_home()
+        self._successors = Successors(own or own_place())
         self._make = session
         self._sessions: dict[str, ClaudeSession] = {}
         self._client: Connection | None = None
@@ -161,7 +164,7 @@ class ClaudeAgent(Agent):
             raise RequestError.invalid_params({"field": "cursor", "reason": f"no cursor of this list: {cursor!r}"})
         start = int(cursor or 0)
         end = start + PAGE
-        found = await asyncio.to_thread(lambda: list(islice(history.listing(self._home, cwd), start, end + 1)))
+        found = await asyncio.to_thread(lambda: list(islice(self._listing(cwd), start, end + 1)))
         more = {"nextCursor": str(end)} if len(found) > PAGE else {}
         return _response(schema.ListSessionsResponse, {"sessions": found[:PAGE], **more})
 
@@ -210,9 +213,16 @@ class ClaudeAgent(Agent):
             raise RequestError.invalid_params({"field": "sessionId", "reason": f"no session {session_id!r} is open"})
         return session
 
+    def _listing(self, cwd: str | None) -> Iterator[dict[str, Any]]:
+        return history.listing(self._home, cwd, without=self._successors.all())
+
+    def _find(self, session_id: str) -> Path | None:
+        """The file of the conversation that a session goes on in, or, if that is gone, of its first one."""
+        return history.find(self._home, self._successors.current(session_id)) or history.find(self._home, session_id)
+
     async def _known(self, session_id: str) -> Path:
         """The file of a session. Raises RequestError when the CLI has none with anything in it."""
-        path = await asyncio.to_thread(history.find, self._home, session_id)
+        path = await asyncio.to_thread(self._find, session_id)
         if path is None or not await asyncio.to_thread(history.has_turns, path):
             data = {"sessionId": session_id, "errorKind": "session_not_found"}
             raise RequestError(RESOURCE_NOT_FOUND, f"Claude Code knows no session {session_id!r}", data)
@@ -241,6 +251,7 @@ class ClaudeAgent(Agent):
             options=options_from(self._options, meta.get(META), directories),
             servers=server_config(servers),
             capabilities=self._capabilities,
+            moved=self._successors.moved,
         )
         try:
             await session.start()
@@ -254,12 +265,12 @@ class ClaudeAgent(Agent):
 
     def _origin(self, forked_from: str | None) -> Origin:
         async def origin(session_id: str) -> Sequence[str]:
-            path = await asyncio.to_thread(history.find, self._home, session_id)
+            path = await asyncio.to_thread(self._find, session_id)
             if path is None:
-                fork = ("--resume", forked_from, "--fork-session") if forked_from is not None else ()
+                fork = ("--resume", (await self._known(forked_from)).stem, "--fork-session") if forked_from else ()
                 return (*fork, "--session-id", session_id)
             if await asyncio.to_thread(history.has_turns, path):
-                return ("--resume", session_id)
+                return ("--resume", path.stem)
             return ("--session-id", str(uuid4()))  # the CLI takes no id twice, and takes up no empty session
 
         return origin

@@ -33,15 +33,17 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Pending:
-    """A request of the CLI that waits for the user."""
+    """A request of the CLI that waits for the user. `outlives` is that it does so beyond the turn that it came in."""
 
-    __slots__ = ("call_id", "choices", "given", "kind")
+    __slots__ = ("call_id", "choices", "given", "kind", "outlives", "params")
 
     def __init__(self, kind: str, call_id: str, given: dict[str, Any], choices: list[Choice]) -> None:
         self.kind = kind
         self.call_id = call_id
         self.given = given
         self.choices = choices
+        self.params: dict[str, Any] = {}
+        self.outlives = False
 
 
 class Asking:
@@ -73,12 +75,13 @@ class Asking:
     def _permission(self, request_id: str, call: Call, given: dict[str, Any], request: dict[str, Any]) -> None:
         plan = call.name == "ExitPlanMode"
         choices = mode_choices() if plan else permission_choices(request.get("permission_suggestions"))
-        self._pending[request_id] = Pending("permission", call.id, given, choices)
+        pending = self._pending[request_id] = Pending("permission", call.id, given, choices)
         call.given = {**call.given, **given} if plan else given or call.given
-        asked = {"toolCallId": call.id, "status": "pending", **call.described(self._calls.cwd)}
+        asked = {"toolCallId": call.id, "status": "pending", **call.described(self._calls.cwd, self._calls.look)}
         why = {name: request[key] for key, name in _REASONS.items() if text(request.get(key))}
         asked["_meta"] = {"claudeCode": call.meta(**why)}
-        self._outbox.ask(request_id, PERMISSION, toolCall=asked, options=[choice.option() for choice in choices])
+        pending.params = {"toolCall": asked, "options": [choice.option() for choice in choices]}
+        self._outbox.ask(request_id, PERMISSION, **pending.params)
 
     def _question(self, request_id: str, call: Call, given: dict[str, Any]) -> None:
         form = form_of(given)
@@ -128,13 +131,21 @@ class Asking:
         outcome = mapping(answer.get("outcome"))
         chosen = next((one for one in pending.choices if one.id == outcome.get("optionId")), None)
         reason = text(mapping(answer.get("_meta")).get("reason"))
-        if outcome.get("outcome") != "selected" or chosen is None:
+        if outcome.get("outcome") == "cancelled" and pending.outlives:
+            self._ask_again(request_id, pending)
+        elif outcome.get("outcome") != "selected" or chosen is None:
             # whoever cancels, or chooses what was not offered, has allowed nothing, and no other call either
             self._deny(request_id, reason or STOPPED, stop=True)
         elif not chosen.allows:
             self._deny(request_id, reason or (STOPPED if chosen.stop else REJECTED), stop=chosen.stop)
         else:
             self._allow(request_id, pending, pending.given, chosen)
+
+    def _ask_again(self, request_id: str, pending: Pending) -> None:
+        """The client closed the question with the turn, but its sub-agent goes on and still waits. Once is enough."""
+        pending.outlives = False
+        self._pending[request_id] = pending
+        self._outbox.ask(request_id, PERMISSION, **pending.params)
 
     def _answered(self, request_id: str, pending: Pending, answer: dict[str, Any]) -> None:
         if answer.get("action") != "accept":
@@ -167,6 +178,11 @@ class Asking:
         self._control.agree(request_id, answer)
 
     # -- ends --
+
+    def turn_ended(self) -> None:
+        """A turn ended by itself; what sub-agents in the background ask for is not a part of it any more."""
+        for pending in self._pending.values():
+            pending.outlives = self._calls.in_background(self._calls.get(pending.call_id))
 
     def withdraw(self, request_id: str) -> None:
         """The CLI does not wait any more; it gets no answer."""

@@ -1,16 +1,18 @@
 """The change that a tool is about to make to a file, and the change that it made.
 
 Before the tool runs only its input is known: the text to be written, the passages to be exchanged. Its result has the
-file as it was, and a patch; from these the change is told exactly. Nothing is read from disk here.
+file as it was, and a patch; from these the change is told exactly. Nothing is read from disk here: who can look at
+files gives `proposed` a way to.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .reading import count, items, mapping, text
 
-__all__ = ["changed_line", "made", "proposed"]
+__all__ = ["WHOLE_FILE", "Look", "changed_line", "made", "proposed"]
 
 WHOLE_FILE = 256 * 1024
 """Characters up to which a file is shown whole, before and after. Of a larger one only the changed passages are."""
@@ -25,23 +27,29 @@ def _diff(path: str, old: str | None, new: str) -> Diff:
 # -- before -------------------------------------------------------------------------------------------------------
 
 
-def proposed(name: str, given: dict[str, Any]) -> list[Diff]:
+Look = Callable[[str], str | None]
+"""Gives what is in a file now; None for one that is not there, or cannot be shown."""
+
+
+def proposed(name: str, given: dict[str, Any], look: Look | None = None) -> list[Diff]:
     """What a tool would change, by its input; nothing for a tool that changes no file."""
     make = _PROPOSED.get(name)
-    return make(given) if make is not None else []
+    return make(given, look) if make is not None else []
 
 
-def _write(given: dict[str, Any]) -> list[Diff]:
+def _write(given: dict[str, Any], look: Look | None) -> list[Diff]:
     path, new = text(given.get("file_path")), given.get("content")
-    return [_diff(path, None, new)] if path and isinstance(new, str) else []
+    if not path or not isinstance(new, str):
+        return []
+    return [_diff(path, look(path) if look is not None else None, new)]
 
 
-def _edit(given: dict[str, Any]) -> list[Diff]:
+def _edit(given: dict[str, Any], look: Look | None) -> list[Diff]:
     path = text(given.get("file_path"))
     return _passages(path, [given])
 
 
-def _multi_edit(given: dict[str, Any]) -> list[Diff]:
+def _multi_edit(given: dict[str, Any], look: Look | None) -> list[Diff]:
     return _passages(text(given.get("file_path")), items(given.get("edits")))
 
 
@@ -52,9 +60,11 @@ def _passages(path: str, edits: list[Any]) -> list[Diff]:
     ]
 
 
-def _notebook(given: dict[str, Any]) -> list[Diff]:
+def _notebook(given: dict[str, Any], look: Look | None) -> list[Diff]:
+    """A cell; one that is deleted has nothing to show."""
     path, new = text(given.get("notebook_path")), given.get("new_source")
-    return [_diff(path, None, new)] if path and isinstance(new, str) else []
+    is_known = path and isinstance(new, str) and given.get("edit_mode") != "delete"
+    return [_diff(path, None, text(new))] if is_known else []
 
 
 _PROPOSED = {"Write": _write, "Edit": _edit, "MultiEdit": _multi_edit, "NotebookEdit": _notebook}

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -19,11 +20,15 @@ import msgspec
 
 from .reading import items, mapping, shortened, text
 
-__all__ = ["cli_home", "conversation", "find", "has_turns", "listing"]
+__all__ = ["cli_home", "conversation", "find", "has_turns", "is_id", "listing"]
 
 HEAD = 256 * 1024
 """Bytes of a file that are read to learn where its session was and what it is about."""
+TAIL = 64 * 1024
+"""Bytes at the end of a longer file that are read for the title that it was given last."""
 TITLE = 100
+CLEAR = "/clear"
+"""No title for what was begun by it."""
 FOLDER = 180
 """Characters of a workspace's path that are in the name of its folder for certain."""
 
@@ -46,7 +51,7 @@ def cli_home(environ: Mapping[str, str] | None = None) -> Path:
 
 def find(home: Path, session_id: str) -> Path | None:
     """The file of a session, whichever workspace it was in."""
-    if not _is_id(session_id):
+    if not is_id(session_id):
         return None  # it becomes a part of a path
     return next(iter(_files(home, f"{session_id}.jsonl")), None)
 
@@ -56,10 +61,11 @@ def has_turns(path: Path) -> bool:
     return next(_records(path), None) is not None
 
 
-def listing(home: Path, cwd: str | None = None) -> Iterator[Json]:
+def listing(home: Path, cwd: str | None = None, *, without: Collection[str] = ()) -> Iterator[Json]:
     """The sessions, the youngest first, each as the `SessionInfo` of a list. A file is read when its turn comes."""
     wanted = None if cwd is None else {cwd, os.path.realpath(cwd)}
-    paths = [path for path in _files(home, "*.jsonl") if _is_id(path.stem) and _may_be_of(path, wanted)]
+    found = (path for path in _files(home, "*.jsonl") if is_id(path.stem) and path.stem not in without)
+    paths = [path for path in found if _may_be_of(path, wanted)]
     for path in sorted(paths, key=_changed, reverse=True):
         told = _described(path)
         if told is not None and (wanted is None or told["cwd"] in wanted):
@@ -96,7 +102,8 @@ def _files(home: Path, pattern: str) -> Iterator[Path]:
         yield from sorted(folder.glob(pattern))
 
 
-def _is_id(name: str) -> bool:
+def is_id(name: str) -> bool:
+    """Whether this is the id of a session; nothing else may become a part of a path."""
     try:
         return str(UUID(name)) == name.lower()
     except ValueError:
@@ -114,13 +121,30 @@ def _lines(path: Path, limit: int = -1) -> Iterator[Json]:
     """The objects in a file, those that can be read."""
     try:
         with path.open("rb") as file:
-            for line in file.read(limit).splitlines() if limit >= 0 else file:
-                try:
-                    yield mapping(msgspec.json.decode(line))
-                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                    continue  # cut off, or not of this format
+            yield from _objects(file.read(limit).splitlines() if limit >= 0 else file)
     except OSError:
         return
+
+
+def _objects(lines: Iterable[bytes]) -> Iterator[Json]:
+    for line in lines:
+        try:
+            yield mapping(msgspec.json.decode(line))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            continue  # cut off, or not of this format
+
+
+def _tail(path: Path) -> Iterator[Json]:
+    """The objects at the end of a long file: a title that was given later is there."""
+    try:
+        with path.open("rb") as file:
+            if file.seek(0, os.SEEK_END) <= HEAD:
+                return
+            file.seek(-min(TAIL, file.tell() - HEAD), os.SEEK_END)
+            lines = file.read().splitlines()[1:]  # the first one has lost its beginning
+    except OSError:
+        return
+    yield from _objects(lines)
 
 
 def _records(path: Path, limit: int = -1) -> Iterator[Json]:
@@ -134,11 +158,12 @@ def _records(path: Path, limit: int = -1) -> Iterator[Json]:
 def _described(path: Path) -> Json | None:
     """Where a session was, and its title: the one it was given, else its first words."""
     cwd = title = words = ""
-    for record in _lines(path, HEAD):
+    for record in chain(_lines(path, HEAD), _tail(path)):
         cwd = cwd or text(record.get("cwd"))
         title = text(record.get("customTitle")) or title or text(record.get("aiTitle")) or text(record.get("summary"))
-        if not words and record.get("type") == "user" and not record.get("isMeta") and not record.get("isSidechain"):
-            words = " ".join(_texts(_prompt(mapping(record.get("message")).get("content"))))
+        is_prompt = record.get("type") == "user" and not record.get("isMeta") and not record.get("isSidechain")
+        if is_prompt and words in ("", CLEAR):
+            words = " ".join(_texts(_prompt(mapping(record.get("message")).get("content")))) or words
     if not cwd or not (title or words):
         return None
     return {"cwd": cwd, "title": shortened(title or words, TITLE)}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 from .outbox import META, Outbox
@@ -23,6 +24,8 @@ __all__ = ["News"]
 Fields = dict[str, Any]
 _BESIDE = ("type", "subtype", "session_id", "uuid")
 _HOOK = ("hook_id", "hook_name", "hook_event", "outcome", "exit_code", "stdout", "stderr")
+LATEST = 4_102_444_800
+"""The last second that is taken for a time of a reset: the end of 2099."""
 _LEVELS = {"error": "error", "warning": "warning", "warn": "warning"}
 
 
@@ -134,13 +137,11 @@ class News:
 
     def _rate_limit(self, fields: Fields) -> None:
         info = mapping(fields.get("rate_limit_info"))
-        status = text(info.get("status"))
+        status, meta = text(info.get("status")), {META: {"rateLimit": info}}
         if status == "rejected":
-            self._outbox.notice(
-                "error", "Usage limit reached", **{META: {"rateLimit": info}, "errorKind": "rate_limit"}
-            )
+            self._outbox.notice("error", "Usage limit reached", _reset(info), **meta, errorKind="rate_limit")
         elif status == "allowed_warning":
-            self._outbox.notice("warning", "Most of the plan's allowance is used", **{META: {"rateLimit": info}})
+            self._outbox.notice("warning", "Most of the plan's allowance is used", _reset(info), **meta)
         else:
             self._outbox.note("rate_limit", info)
 
@@ -209,6 +210,14 @@ _HANDLERS: dict[str, Callable[[News, Fields], None]] = {
     "tool_progress": News._tool_progress,
     "transcript_mirror": News._skip,
 }
+
+
+def _reset(info: Fields) -> str:
+    """When a limit is lifted, in the time of the whole world."""
+    at = count(info.get("resetsAt"))
+    if at is None or at > LATEST:
+        return ""
+    return f"It is lifted on {datetime.fromtimestamp(at, UTC):%Y-%m-%d at %H:%M} UTC."
 
 
 def _own(fields: Fields) -> Fields:

@@ -32,6 +32,7 @@ from ...acp.framing import Oversize
 from .actions import Action, Answered, Ask, Ended, Note, Send, Update, Withdraw
 from .client import Client, ClientEnd
 from .command import INSTALL, VARIABLE, Options, arguments
+from .originals import Originals
 from .process import CliProcess, start_cli
 from .translate import Translator
 
@@ -53,7 +54,10 @@ Origin = Callable[[str], Awaitable[Sequence[str]]]
 
 
 class ClaudeSession:
-    """One session. `start` begins it, `release` lets it speak, `close` ends it for good."""
+    """One session. `start` begins it, `release` lets it speak, `close` ends it for good.
+
+    `moved` is told when the CLI goes on with the session in another conversation than before.
+    """
 
     def __init__(
         self,
@@ -66,6 +70,7 @@ class ClaudeSession:
         options: Options | None = None,
         servers: bytes | None = None,
         capabilities: Mapping[str, Any] | None = None,
+        moved: Callable[[str, str], None] | None = None,
         interrupt_deadline: float = INTERRUPT_DEADLINE,
         initialize_timeout: float = INITIALIZE_TIMEOUT,
     ) -> None:
@@ -81,10 +86,14 @@ class ClaudeSession:
         self._origin = origin
         self._options = options or Options()
         self._servers = servers
+        self._moved = moved
+        self._conversation = session_id
         self._interrupt_deadline = interrupt_deadline
         self._initialize_timeout = initialize_timeout
         bypass = self._options.permission_mode == "bypassPermissions"
-        self._translator = Translator(session_id, capabilities=capabilities, cwd=cwd, bypass=bypass)
+        self._translator = Translator(
+            session_id, capabilities=capabilities, cwd=cwd, bypass=bypass, look=Originals(cwd)
+        )
         self._cli: CliProcess | None = None
         self._opening = asyncio.Lock()
         self._actions: deque[Action] = deque()
@@ -356,13 +365,16 @@ class ClaudeSession:
 
     def _read(self, line: bytes | Oversize) -> list[Action]:
         if isinstance(line, Oversize):
-            head = line.head.decode(errors="replace")
-            reason = "it is longer than any line may be"
-            return [Note("_claude/unreadable", {"text": head, "length": line.size, "reason": reason})]
+            return self._translator.oversize(line.head, line.size)
         if self._unheard and not (b'"command_lifecycle"' in line and b'"queued"' in line):
             # the CLI names a prompt when it takes it in; where it does not, a turn that begins is its answer
             self._unheard = {mark for mark in self._unheard if mark not in line and b'"init"' not in line}
-        return self._translator.read(line)
+        actions = self._translator.read(line)
+        if self._translator.cli_session_id not in (None, self._conversation):
+            self._conversation = str(self._translator.cli_session_id)
+            if self._moved is not None:
+                self._moved(self.session_id, self._conversation)
+        return actions
 
     async def _bury(self, cli: CliProcess) -> None:
         """The process is gone, or says nothing any more."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...model.tools import acp_kind
-from .diffs import proposed
+from .diffs import Look, proposed
 from .outbox import Outbox
 from .reading import mapping, text
 from .titles import locations_of, title_of
@@ -45,10 +45,10 @@ class Call:
         known = {"toolName": self.name, "parentToolUseId": self.parent, "agentId": self.agent, **more}
         return {key: value for key, value in known.items() if value is not None}
 
-    def described(self, cwd: str | None) -> dict[str, Any]:
+    def described(self, cwd: str | None, look: Look | None = None) -> dict[str, Any]:
         """What the input tells of the call, in the protocol's fields."""
         fields: dict[str, Any] = {"title": title_of(self.name, self.given, cwd), "kind": acp_kind(self.name)}
-        content = proposed(self.name, self.given) or self._shown()
+        content = proposed(self.name, self.given, look) or self._shown()
         where = locations_of(self.given)
         if content:
             fields["content"] = content
@@ -72,6 +72,7 @@ class Calls:
         self._ended: dict[str, None] = {}
         self._growing: dict[tuple[str | None, Any], list[Any]] = {}
         self.cwd: str | None = None
+        self.look: Look | None = None
         self.background: set[str] = set()
         """The calls whose sub-agent goes on after the call, and after the turn."""
         self.agents: dict[str, str] = {}
@@ -113,14 +114,14 @@ class Calls:
             return self._announce(call_id, name, parent, given, agent)
         if not call.complete:
             call.complete, call.given = True, mapping(given)
-            fields = call.described(self.cwd)
+            fields = call.described(self.cwd, self.look)
             self._outbox.update("tool_call_update", call.meta(), toolCallId=call.id, **fields)
         return call
 
     def _announce(self, call_id: str, name: str, parent: str | None, given: Any, agent: str | None = None) -> Call:
         call = self._open[call_id] = Call(call_id, name, parent, agent)
         call.complete, call.given = given is not None, mapping(given)
-        fields = call.described(self.cwd)
+        fields = call.described(self.cwd, self.look)
         if not call.complete:
             del fields["rawInput"]
         self._outbox.update("tool_call", call.meta(), toolCallId=call_id, status="pending", **fields)
@@ -163,7 +164,7 @@ class Calls:
             self.background.clear()
             self.agents.clear()
         for call in list(self._open.values()):
-            if not self._in_background(call):
+            if not self.in_background(call):
                 self._fail(call, reason)
         self._growing.clear()
 
@@ -177,5 +178,12 @@ class Calls:
         content = [{"type": "content", "content": {"type": "text", "text": reason}}]
         self.end(call.id, "failed", {"content": content}, {"unfinished": True})
 
-    def _in_background(self, call: Call) -> bool:
-        return call.parent is not None and call.parent in self.background
+    def in_background(self, call: Call | None) -> bool:
+        """Whether a call is of a sub-agent that goes on, or of one that such a one has started."""
+        seen: set[str] = set()
+        while call is not None and call.parent is not None and call.parent not in seen:
+            if call.parent in self.background:
+                return True
+            seen.add(call.parent)
+            call = self._open.get(call.parent)
+        return False

@@ -17,6 +17,7 @@ from . import wire
 from .actions import Action, Ended, Failure
 from .asking import Asking
 from .control import Control
+from .diffs import Look
 from .news import News
 from .outbox import META, Outbox
 from .outcomes import Fault, failure_of, limit_of, reason_of, response_of
@@ -35,6 +36,8 @@ __all__ = ["Translator"]
 
 UNREADABLE = 4000
 """Characters of a line that is no message which are kept."""
+LAST_LINE = 300
+"""Characters of a dead CLI's last line that its error repeats; more of it is in the error's data."""
 KINDS = 200
 """Types of unknown lines that are counted one by one."""
 
@@ -42,12 +45,14 @@ SILENT = "No response requested."
 """What the CLI says in the model's place when there is nothing to say."""
 
 _COMMAND_OUTPUT = re.compile(r"\A\s*<local-command-(stdout|stderr)>(.*)</local-command-\1>\s*\Z", re.DOTALL)
+_REQUEST = re.compile(r'\s*\{\s*"type"\s*:\s*"control_request"\s*,\s*"request_id"\s*:\s*"([^"\\]+)"')
 _INTERRUPTED = "[Request interrupted by user"
 _CALLS = {"tool_use", "server_tool_use", "mcp_tool_use"}
 
 
 class Translator:
-    """One session. `capabilities` are the client's; without them it is taken to know everything.
+    """One session. `capabilities` are the client's; without them it is taken to know everything. `look`, if there is
+    one, says what is in a file that would be overwritten.
 
     `unknown` counts lines by a type that is not known, `late` the results that nobody waited for any more.
     """
@@ -59,13 +64,14 @@ class Translator:
         capabilities: Mapping[str, Any] | None = None,
         cwd: str | None = None,
         bypass: bool = False,
+        look: Look | None = None,
     ) -> None:
         self.unknown: Counter[str] = Counter()
         self.cli_session_id: str | None = None
         self._outbox = Outbox(session_id, capabilities)
         self._control = Control(self._outbox)
         self._calls = Calls(self._outbox)
-        self._calls.cwd = cwd
+        self._calls.cwd, self._calls.look = cwd, look
         self._speech = Speech(self._outbox)
         self._plans = Plans(self._outbox)
         self._setup = Setup(self._outbox, bypass=bypass)
@@ -138,7 +144,8 @@ class Translator:
     def died(self, exit_code: int | None = None, stderr_tail: str = "") -> list[Action]:
         """The CLI is gone. What is told next is of another process."""
         how = "ended unexpectedly" if exit_code is None else f"ended with exit code {exit_code}"
-        message = f"Claude Code {how}."
+        words = stderr_tail.strip().rpartition("\n")[2].strip()
+        message = f"Claude Code {how}. It said: {words[:LAST_LINE]}" if words else f"Claude Code {how}."
         ended = self._turns.given_up()
         self._turns = Turns()
         self._asking.withdraw_all()
@@ -163,6 +170,17 @@ class Translator:
         shown = line if isinstance(line, str) else line.decode(errors="replace")
         self._count("unreadable")
         self._outbox.note("unreadable", {"text": shown[:UNREADABLE], "length": len(shown), "reason": reason})
+        return self._outbox.take()
+
+    def oversize(self, head: bytes, length: int) -> list[Action]:
+        """A line longer than any may be, of which only the beginning is kept. A request is refused all the same."""
+        shown = head.decode(errors="replace")
+        self._count("unreadable")
+        reason = "it is longer than any line may be"
+        self._outbox.note("unreadable", {"text": shown[:UNREADABLE], "length": length, "reason": reason})
+        asked = _REQUEST.match(shown)
+        if asked is not None:
+            self._control.refuse(asked[1], f"The request could not be read: {reason}")
         return self._outbox.take()
 
     def line(self, line: wire.Line | wire.Unknown) -> list[Action]:
@@ -312,6 +330,8 @@ class Translator:
             self._speech.tell(text(result.result))
         if reason == "cancelled":
             self._asking.withdraw_all()
+        else:
+            self._asking.turn_ended()
         self._close(_UNFINISHED.get(reason or "", "The turn ended before this tool call did."))
         self._usage.result(result, self._setup.model)
         self._limited(result, reason, fault)

@@ -142,6 +142,7 @@ async def in_memory(
     agent = ClaudeAgent(
         command=program or str(fake_cli(tmp_path)),
         home=Path(os.environ["CLAUDE_CONFIG_DIR"]),
+        own=Path(os.environ["CLAUDE_CONFIG_DIR"]) / "own",
         session=partial(ClaudeSession, **timing),  # type: ignore[arg-type]
     )
     ours, theirs = memory_pair()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from pilothouse.acp import RequestError, schema
 from pilothouse.adapters.claude import history
 from pilothouse.adapters.claude.command import Options, arguments, environment, options_from, program, server_config
+from pilothouse.adapters.claude.successors import Successors, own_place
 from tests.unit.adapters.claude.driving import Talk, in_memory, on_stdio
 
 
@@ -95,6 +97,24 @@ async def test_a_fork_knows_what_was_said_and_leaves_its_origin_alone(tmp_path: 
         assert (await talk.said("recall")).startswith("2 prompts")
 
 
+async def test_what_was_cleared_does_not_come_back(tmp_path: Path) -> None:
+    """The CLI goes on under another id; the session, its history and its list go with it."""
+    async with in_memory(tmp_path) as (talk, _):
+        await talk.prompt("say before")
+        assert await talk.prompt("clear") == "end_turn"
+        assert (await talk.said("recall")).startswith("2 prompts")
+    async with in_memory(tmp_path, open_session=False) as (other, _):
+        listed = await other.agent.list_sessions(cwd=str(talk.work))
+        assert [one.session_id for one in listed.sessions] == [talk.session]
+        await other.agent.load_session(session_id=talk.session, cwd=str(talk.work), mcp_servers=[])
+        other.session = talk.session
+        assert other.watcher.said("user_message_chunk") == "/clearrecall"
+        assert (await other.said("recall")).startswith("3 prompts")
+        forked = await other.agent.fork_session(session_id=talk.session, cwd=str(talk.work), mcp_servers=[])
+        other.session = forked.session_id
+        assert (await other.said("recall")).startswith("4 prompts")
+
+
 async def test_sessions_are_listed_by_their_workspace_in_pages(tmp_path: Path) -> None:
     async with in_memory(tmp_path) as (talk, _):
         await talk.prompt("say a first prompt")
@@ -112,6 +132,25 @@ async def test_a_session_that_is_not_there_is_not_found(tmp_path: Path, session:
     async with in_memory(tmp_path, open_session=False) as (talk, _):
         with pytest.raises(RequestError, match="knows no session"):
             await talk.agent.resume_session(session_id=session, cwd=str(talk.work), mcp_servers=[])
+
+
+async def test_a_new_session_takes_up_nothing_that_ran_before_in_its_directory(tmp_path: Path) -> None:
+    async with in_memory(tmp_path) as (talk, _):
+        await talk.prompt("say before")
+        await talk.open()
+        said = await talk.said("recall")
+        assert said.startswith("1 prompts")
+        assert f"'--session-id', '{talk.session}'" in said
+        assert "--continue" not in said
+
+
+@pytest.mark.parametrize("method", ["session/new", "session/load", "session/resume", "session/prompt"])
+async def test_a_request_without_its_parameters_is_refused_and_starts_nothing(tmp_path: Path, method: str) -> None:
+    async with in_memory(tmp_path, open_session=False) as (talk, agent):
+        with pytest.raises(RequestError) as refused:
+            await talk.agent.connection.send_request(method, {})
+        assert refused.value.code == -32602
+        assert agent._sessions == {}
 
 
 async def test_bad_parameters_name_their_field(tmp_path: Path) -> None:
@@ -202,6 +241,14 @@ def test_the_cli_does_not_know_that_another_one_runs_it(monkeypatch: pytest.Monk
     monkeypatch.setenv("CLAUDECODE", "1")
     monkeypatch.setenv("PILOTHOUSE_TOKEN", "hush")
     assert not {"CLAUDECODE", "PILOTHOUSE_TOKEN"} & environment().keys()
+
+
+def test_the_cli_is_started_to_stream_to_listen_and_to_ask() -> None:
+    words = arguments(Options(), ())
+    assert " ".join(words) == (
+        "-p --verbose --input-format stream-json --output-format stream-json --include-partial-messages"
+        " --permission-prompt-tool stdio"
+    )
 
 
 def test_only_what_is_wanted_is_among_the_arguments() -> None:
@@ -299,3 +346,73 @@ def test_a_file_without_a_turn_is_found_and_is_no_session(tmp_path: Path) -> Non
 def test_the_home_is_where_the_cli_has_it() -> None:
     assert history.cli_home({"CLAUDE_CONFIG_DIR": "/x"}) == Path("/x")
     assert history.cli_home({"HOME": "/home/me"}) == Path("/home/me/.claude")
+
+
+def in_folder(home: Path, folder: str, cwd: str, *records: Any) -> None:
+    place = home / "projects" / folder
+    place.mkdir(parents=True)
+    lines = (record("user", "Mend it") | {"cwd": cwd}, *records)
+    (place / f"{ID}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_a_workspace_is_found_by_a_symbolic_link_to_it(tmp_path: Path) -> None:
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.mkdir()
+    link.symlink_to(real)
+    in_folder(tmp_path / "home", re.sub(r"[^a-zA-Z0-9]", "-", str(real)), str(real))
+    for cwd, count in ((real, 1), (link, 1), (tmp_path, 0)):
+        assert len(list(history.listing(tmp_path / "home", str(cwd)))) == count
+
+
+def test_a_workspace_with_a_long_path_is_found_though_its_folder_is_named_otherwise(tmp_path: Path) -> None:
+    long = "/" + "d" * 300
+    in_folder(tmp_path, f"-{'d' * 199}-1x2y3z", long)
+    assert [one["cwd"] for one in history.listing(tmp_path, long)] == [long]
+    assert list(history.listing(tmp_path, long + "d")) == []
+
+
+def test_a_title_that_was_given_late_in_a_long_session_is_seen(tmp_path: Path) -> None:
+    filler = [record("assistant", "x" * 1000) for _ in range(400)]
+    in_folder(tmp_path, "-work", "/work", *filler, {"type": "custom-title", "customTitle": "Pumps"})
+    assert [one["title"] for one in history.listing(tmp_path)] == ["Pumps"]
+
+
+def test_no_session_is_called_by_the_command_that_cleared_it(tmp_path: Path) -> None:
+    kept(tmp_path, record("user", "<command-name>/clear</command-name>"), record("user", "Mend it"))
+    assert [one["title"] for one in history.listing(tmp_path)] == ["Mend it"]
+
+
+# -- conversations that follow others --
+
+OTHER = "22222222-2222-4222-8222-222222222222"
+
+
+def test_a_session_goes_on_where_it_was_moved_to(tmp_path: Path) -> None:
+    successors = Successors(tmp_path / "own")
+    assert (successors.current(ID), successors.all()) == (ID, set())
+    successors.moved(ID, OTHER)
+    assert (Successors(tmp_path / "own").current(ID), successors.all()) == (OTHER, {OTHER})
+    assert (tmp_path / "own").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("bad", ["../x", "", "x" * 5000, f"{OTHER}/.."])
+def test_only_ids_are_written_down_and_read(tmp_path: Path, bad: str) -> None:
+    successors = Successors(tmp_path)
+    successors.moved(ID, bad)
+    successors.moved(bad, ID)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / ID).write_text(bad)
+    assert successors.current(ID) == ID
+
+
+def test_a_place_that_cannot_be_written_to_fails_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "file").write_text("")
+    successors = Successors(tmp_path / "file" / "own")
+    successors.moved(ID, OTHER)
+    assert (successors.current(ID), successors.all()) == (ID, set())
+    assert "cannot write down" in caplog.text
+
+
+def test_what_is_written_down_is_in_the_directory_of_pilothouse() -> None:
+    assert own_place({"PILOTHOUSE_HOME": "/x"}) == Path("/x/claude")
+    assert own_place({}).name == "claude"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pilothouse.adapters.claude.actions import Ask, Send, Withdraw
+from pilothouse.adapters.claude.actions import Action, Ask, Send, Withdraw
 from tests.unit.adapters.claude.lines import ask, assistant, init, result, system, tool_result, use
 from tests.unit.adapters.claude.playing import Play, checked, play
 
@@ -280,3 +280,46 @@ def test_what_the_protocol_cannot_ask_is_cancelled() -> None:
         played = play("go", init(), line, capabilities={} if line["request"].get("mode") is None else None)
         assert played.of(Ask) == []
         assert played.sent[-1]["response"]["response"] == {"action": "cancel"}
+
+
+# -- sub-agents in the background --
+
+
+def in_background() -> Play:
+    """A sub-agent waits for a permission when the turn that started it ends."""
+    started = system("task_started", task_id="a1", tool_use_id="t0", task_type="local_agent", is_backgrounded=True)
+    lines = [
+        assistant(use("Agent", "t0")),
+        started,
+        tool_result("launched", "t0", told={"status": "async_launched"}),
+        assistant(use("Bash", "t1", command="x"), parent="t0"),
+        ask("Bash", "t1", given={"command": "x"}),
+        result(),
+    ]
+    return play("go", init(), *lines)
+
+
+def test_a_question_that_the_client_closes_with_the_turn_is_asked_again_for_who_goes_on() -> None:
+    played = in_background()
+    (again,) = played.translator.answer("r1", {"outcome": {"outcome": "cancelled"}})
+    assert again == played.of(Ask)[0]
+    *_, allowed = told(played.translator.answer("r1", {"outcome": {"outcome": "selected", "optionId": "allow"}}))
+    assert allowed["behavior"] == "allow"
+
+
+def test_who_cancels_it_again_has_decided() -> None:
+    played = in_background()
+    played.translator.answer("r1", {"outcome": {"outcome": "cancelled"}})
+    (denied,) = told(played.translator.answer("r1", {"outcome": {"outcome": "cancelled"}}))
+    assert (denied["behavior"], denied["interrupt"]) == ("deny", True)
+
+
+def test_what_is_cancelled_in_its_own_turn_is_not_asked_again() -> None:
+    played = play("go", init(), assistant(use("Bash", "t1")), ask("Bash", "t1"))
+    (denied,) = told(played.translator.answer("r1", {"outcome": {"outcome": "cancelled"}}))
+    assert denied["behavior"] == "deny"
+
+
+def told(actions: list[Action]) -> list[dict[str, Any]]:
+    """The answers that go to the CLI."""
+    return [json.loads(action.line)["response"]["response"] for action in actions if isinstance(action, Send)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 from pilothouse.adapters.claude.actions import Ask, Send
+from pilothouse.dialects.acp import Translator as Events
+from pilothouse.model.events import FileChangeEvent
 from tests.unit.adapters.claude.lines import (
     ask,
     assistant,
@@ -22,6 +24,7 @@ from tests.unit.adapters.claude.lines import (
 from tests.unit.adapters.claude.playing import checked, play
 
 WRITE = {"file_path": "/work/a", "content": "x\n"}
+NOW = "2026-01-01T00:00:00.000Z"
 CLIENT_METHODS = {"session/request_permission", "elicitation/create"}
 
 
@@ -131,3 +134,20 @@ def test_the_reason_of_a_denial_arrives_as_it_was_written() -> None:
     assert isinstance(sent, Send)
     assert b"\n" not in sent.line
     assert json.loads(sent.line)["response"]["response"]["message"] == reason
+
+
+def test_a_file_that_codex_changes_is_seen_as_a_call_and_as_a_change() -> None:
+    events = Events("s", workspace="/work")
+    events.started(NOW, agent="codex", result={})
+    events.prompt("go", NOW, turn_id="t")
+    diff = {"type": "diff", "path": "/work/a.py", "oldText": None, "newText": "x\n", "_meta": {"kind": "add"}}
+    told = {"toolCallId": "c1", "kind": "edit", "title": "Editing files", "status": "in_progress", "content": [diff]}
+    seen = events.update(json.dumps({"sessionUpdate": "tool_call", **told}).encode(), NOW)
+    end = {"sessionUpdate": "tool_call_update", "toolCallId": "c1", "status": "completed"}
+    seen += events.update(json.dumps(end).encode(), NOW)
+    assert [event.type for event in seen if event.type in ("tool:start", "tool:result", "file:change")] == [
+        "tool:start",
+        "tool:result",
+        "file:change",
+    ]
+    assert [event.path for event in seen if isinstance(event, FileChangeEvent)] == ["/work/a.py"]

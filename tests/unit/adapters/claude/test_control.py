@@ -267,3 +267,18 @@ def test_a_request_that_cannot_be_read_is_refused() -> None:
 def test_what_the_cli_calls_its_session_is_known() -> None:
     played = play(init(session_id="one"), init(session_id="two"))
     assert played.translator.cli_session_id == "two"
+
+
+def test_a_request_that_is_too_long_to_be_read_is_refused() -> None:
+    translator = play("go", init()).translator
+    head = b'{"type":"control_request","request_id":"r9","request":{"subtype":"can_use_tool","input":{"content":"xxx'
+    note, sent = translator.oversize(head, 10**8)
+    assert isinstance(note, Note)
+    assert (note.params["length"], translator.unknown["unreadable"]) == (10**8, 1)
+    assert isinstance(sent, Send)
+    assert json.loads(sent.line)["response"] == {
+        "subtype": "error",
+        "request_id": "r9",
+        "error": "The request could not be read: it is longer than any line may be",
+    }
+    assert len(translator.oversize(b'{"type":"user","message":"' + b"x" * 100, 10**8)) == 1

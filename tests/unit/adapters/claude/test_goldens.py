@@ -49,6 +49,33 @@ def test_a_recording_becomes_what_it_did_when_it_was_read(name: str) -> None:
     assert [as_json(action) for action in played(name).actions] == expected
 
 
+STOPS = {
+    "api_error_400": ["invalid_request", "end_turn"],
+    "api_error_401": ["auth_required", "end_turn"],
+    "api_error_429": ["rate_limit", "end_turn"],
+    "api_faults": ["overloaded", "connection"],
+    "interrupt_permission": ["cancelled", "end_turn"],
+    "interrupt_text": ["cancelled", "end_turn"],
+    "interrupt_tool": ["cancelled", "end_turn"],
+    "max_budget": ["max_turn_requests"],
+    "max_turns": ["max_turn_requests"],
+    "permission_deny_interrupt": ["cancelled", "end_turn"],
+    "refusal": ["refusal"],
+    "resume_6_unknown": ["session_not_found"],
+    "stop_max_tokens": ["max_tokens"],
+}
+"""How the turns of a recording ended, or what they failed of, where not all simply ended."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_turn_ends_as_it_did(name: str) -> None:
+    ends = [
+        ended.failure.kind if ended.failure is not None else (ended.response or {})["stopReason"]
+        for ended in played(name).ended
+    ]
+    assert ends == STOPS.get(name, ["end_turn"] * len(ends))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_recording_holds_what_is_promised(name: str) -> None:
     check(checked(played(name)))

@@ -67,6 +67,15 @@ def test_a_limit_of_the_plan_is_told_when_it_is_near_and_when_it_is_reached() ->
 LIMITS = ("allowed", "allowed_warning", "rejected")
 
 
+@pytest.mark.parametrize(
+    ("at", "told"),
+    [(1_800_000_000, "It is lifted on 2027-01-15 at 08:00 UTC."), (10**14, None), ("soon", None), (None, None)],
+)
+def test_a_limit_says_when_it_is_lifted_if_that_is_known(at: Any, told: str | None) -> None:
+    played = play({"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "resetsAt": at}})
+    assert played.updates[0].get("description") == told
+
+
 def test_a_tool_that_was_refused_without_asking_is_told() -> None:
     denied = system("permission_denied", tool_name="Write", tool_use_id="t1", message="not granted")
     assert play(init(), denied).notices() == ["Write was not permitted"]

@@ -6,10 +6,13 @@ import asyncio
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pilothouse.acp import RequestError
+from pilothouse.adapters.claude.actions import Ask
+from pilothouse.adapters.claude.client import ClientEnd
 from tests.support.hubs import gone
 from tests.unit.adapters.claude.driving import Talk, in_memory, on_stdio
 
@@ -126,13 +129,41 @@ async def test_a_question_is_answered_by_a_form(tmp_path: Path) -> None:
         assert await talk.said("question") == '{"Which one?": "Blue"}'
 
 
+async def test_a_question_waits_as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A day passes, by the clock that every timeout here goes by, and nobody has decided in the user's place."""
+    loop, later = asyncio.get_running_loop(), 0.0
+    clock = loop.time
+    monkeypatch.setattr(loop, "time", lambda: clock() + later)
+    user: asyncio.Future[Any] = loop.create_future()
+
+    class Slow:
+        async def send_request(self, method: str, params: Any = None) -> Any:
+            return await user
+
+        async def send_notification(self, method: str, params: Any = None) -> None: ...
+
+    answered, refused = asyncio.Event(), asyncio.Event()
+    client = ClientEnd("s", Slow(), answered=lambda *answer: answered.set(), refused=lambda *reason: refused.set())
+    await client.ask(Ask("r1", "session/request_permission", {}))
+    later = 24 * 3600.0
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not answered.is_set()
+    assert not refused.is_set()
+    user.set_result({"outcome": {"outcome": "selected", "optionId": "allow"}})
+    async with asyncio.timeout(5):
+        await answered.wait()
+
+
 # -- interrupts --
 
 
 async def test_text_is_interrupted(tmp_path: Path) -> None:
-    async with in_memory(tmp_path) as (talk, _):
+    async with in_memory(tmp_path) as (talk, agent):
+        pid = agent._sessions[talk.session].pid
         assert await talk.cancelled("talk", talk.watcher.said) == "cancelled"
         assert await talk.said("say next") == "next"
+        assert agent._sessions[talk.session].pid == pid
 
 
 async def test_a_tool_is_interrupted(tmp_path: Path) -> None:
@@ -195,6 +226,7 @@ async def test_a_cli_that_dies_fails_its_prompt_and_the_next_one_goes_on(tmp_pat
         await talk.prompt("say one")
         error = await talk.failed("die 7")
         assert error.data == {"errorKind": "agent_died", "exitCode": 7, "stderrTail": "fake: out of memory\n"}
+        assert error.message == "Claude Code ended with exit code 7. It said: fake: out of memory"
         assert talk.watcher.statuses() == ["pending", "failed"]
         assert (await talk.said("recall")).startswith("3 prompts")
 

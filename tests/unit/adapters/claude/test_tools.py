@@ -78,6 +78,11 @@ def test_a_change_to_a_file_is_shown_before_it_is_made(name: str, given: dict[st
     assert {(item["type"], item["path"]) for item in content} == {("diff", "/work/a")}
 
 
+def test_a_cell_that_is_deleted_is_not_shown_as_a_new_file() -> None:
+    played = called("NotebookEdit", notebook_path="/work/a", new_source="", edit_mode="delete")
+    assert "content" not in played.calls()["t1"][0]
+
+
 def test_a_call_with_a_long_input_is_announced_while_the_input_grows() -> None:
     grown = [delta("x" * 600, kind="input_json"), delta("x" * 600, kind="input_json")]
     start = block_start("tool_use", id="t1", name="Write", input={})

@@ -355,6 +355,23 @@ def test_a_sub_agent_in_the_background_outlives_its_call_and_the_turn() -> None:
     assert played.notices() == ["Background task completed"]
 
 
+def test_what_a_sub_agent_in_the_background_has_started_outlives_the_turn_too() -> None:
+    started = system("task_started", task_id="a1", tool_use_id="t0", task_type="local_agent", is_backgrounded=True)
+    lines = [
+        assistant(use("Agent", "t0")),
+        started,
+        tool_result("launched", "t0", told={"status": "async_launched"}),
+        assistant(use("Agent", "t1"), parent="t0"),
+        assistant(use("Read", "t2"), parent="t1"),
+        assistant(use("Read", "t3")),
+        result(),
+    ]
+    played = play("go", init(), *lines)
+    assert [played.statuses(name)[-1] for name in ("t1", "t2", "t3")] == ["pending", "pending", "failed"]
+    read(played, tool_result("x", "t2"), tool_result("x", "t1"))
+    assert [played.statuses(name)[-1] for name in ("t1", "t2")] == ["completed", "completed"]
+
+
 def test_what_runs_in_the_background_ends_with_the_cli() -> None:
     started = system("task_started", task_id="a1", tool_use_id="t0", task_type="local_agent", is_backgrounded=True)
     played = play("go", init(), started, assistant(use("Read", "t1"), parent="t0"), result())
