@@ -49,7 +49,7 @@ class Consumer(asyncio.Protocol):
         if not self.began and (found := BEGIN.search(window)):
             self.began = float(found[1])
         if self._mark == b"sent ":
-            marks = list(SENT.finditer(window))
+            marks = list(SENT.finditer(window))[: self._left]  # the whole message, told at its end, has them again
             self._ages += [now - float(mark[1]) for mark in marks]
             rest = window[marks[-1].end() :] if marks else window
             self._tail = rest[-64:]  # a mark that is cut is looked at with the rest of it

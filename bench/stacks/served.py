@@ -8,6 +8,7 @@ Prints the port; the token is `bench`.
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 from pathlib import Path
 
@@ -28,6 +29,7 @@ async def main(directory: str, command: list[str]) -> None:
         server = Server(hub, token=TOKEN, limits=Limits(per_caller=2000, connections=2000))
         listening = tcp_socket("127.0.0.1", 0)
         async with Listener(application(server), [listening], server.limits) as listener:
+            gc.freeze()  # as `pilothouse serve` does
             print(listening.getsockname()[1], flush=True)
             await listener.wait()
 

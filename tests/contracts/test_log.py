@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -243,6 +244,55 @@ async def test_large_events_come_back_as_they_were(log: EventLog) -> None:
     assert [entry.source and len(entry.source) for entry in entries] == [None, 900_002, 900_002, None, None]
     assert entries[1].source == source
     assert [len(batch) for batch in [await log.read("s", 1, max_bytes=100)]] == [1]
+
+
+async def test_a_large_event_makes_nobody_else_wait_and_keeps_its_own_place(log: EventLog) -> None:
+    await log.sessions.create("t", agent="demo", cwd="/work")
+    everything = log.follow_all()
+    huge = delta("x" * 5_000_000, source=b'"%s"' % (b"y" * 5_000_000))
+    first = log.append_nowait("s", 0, [delta("before")])
+    large = log.append_nowait("s", 1, [huge, delta("with it")])
+    behind = log.append_nowait("s", 3, deltas(2))
+    others = [log.append_nowait("t", index, deltas(1, "t")) for index in range(20)]
+    renamed = asyncio.ensure_future(log.sessions.update("s", title="after all that"))
+    assert await asyncio.gather(*others) == list(range(1, 21))
+    assert [await first, await large, await behind] == [1, 3, 5]
+    assert (await renamed).title == "after all that"
+    entries = await log.read("s", max_bytes=1 << 30)
+    assert seqs(entries) == [1, 2, 3, 4, 5]
+    assert decode_event(entries[1].data) == huge
+    assert entries[1].source == huge.source
+    stored = await log.read_all(max_bytes=1 << 30)
+    followed: list[Entry] = []
+    while len(followed) < 25:
+        followed += await anext(everything)
+    assert followed == stored
+    assert [entry.position for entry in stored] == sorted({entry.position for entry in stored})
+
+
+async def test_a_large_event_that_is_refused_leaves_room_for_another(log: EventLog) -> None:
+    huge, other = delta("x" * 2_000_000), delta("y" * 1_200_000)
+    with pytest.raises(LogConflict):
+        await log.append("s", 3, [huge])
+    again = SessionRecord(id="s", agent="a", cwd="/", created=NOW, updated=NOW)
+    with pytest.raises(RecordExists):
+        await log.append("s", 0, [huge], also=[Insert(again)])
+    assert await log.append("s", 0, [other]) == 1
+    (entry,) = await log.read("s")
+    assert decode_event(entry.data) == other
+
+
+async def test_a_session_deleted_under_a_large_event_takes_it_along(log: EventLog) -> None:
+    huge = log.append_nowait("s", 0, [delta("x" * 3_000_000)])
+    deleting = asyncio.ensure_future(log.sessions.delete("s"))
+    late = log.append_nowait("s", 1, [delta("x" * 3_000_000)])
+    assert await huge == 1
+    await deleting
+    with contextlib.suppress(UnknownSession):  # before or after: both are right
+        assert await late == 2
+    with pytest.raises(UnknownSession):
+        await log.read("s")
+    assert await log.integrity_check() == []
 
 
 async def test_a_batch_of_many_events_comes_back_in_order(log: EventLog) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import random
 import shutil
@@ -44,8 +45,9 @@ from pilothouse.log import SQLiteLog
 from pilothouse.model.events import MessageDeltaEvent
 
 def batch(session, size):
+    # now and then one that is written in slices, ahead of its commit
     return [MessageDeltaEvent(seq=0, session_id=session, timestamp="t", message_id="m", role="assistant",
-            delta="x" * 50) for _ in range(size)]
+            delta="x" * (1_500_000 if size % 9 == 0 and not place else 50)) for place in range(size)]
 
 async def keep_appending(log, session):
     last = await log.last_seq(session)
@@ -115,6 +117,16 @@ async def make(path: Path) -> None:
         await log.append("s", 0, deltas(5))
 
 
+def debris(path: Path) -> int:
+    """Slices that belong to no event."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        sql = (
+            "SELECT count(*) FROM slices AS s WHERE NOT EXISTS (SELECT 1 FROM batches AS b WHERE b.session = s.session"
+            " AND b.seq = s.seq AND b.count = 1)"
+        )
+        return int(db.execute(sql).fetchone()[0])
+
+
 # -- restarts and kills -------------------------------------------------------------------------------------------
 
 
@@ -181,6 +193,7 @@ async def test_killed_at_any_moment_no_acknowledged_event_is_lost_and_no_seq_is_
                 assert stored[: len(known[session])] == known[session], "what was stored stays as it was"
                 known[session] = stored
                 assert await log.last_seq(session) == len(entries)
+        assert debris(path) == 0
     counts["acknowledged"] = sum(acknowledged.values())
     counts["stored"] = sum(map(len, known.values()))
     tell(f"log killed: {counts}")
@@ -638,6 +651,7 @@ async def test_deleted_sessions_are_purged_also_after_a_restart(path: Path) -> N
         for start in range(300):
             await log.append("s", start, deltas(1))
         await log.append("s", 300, deltas(1, "x" * 500_000))
+        await log.append("s", 301, deltas(1, "x" * 9_000_000))
         await log.sessions.delete("s")
     async with asyncio.timeout(10):
         left = 1
@@ -645,5 +659,7 @@ async def test_deleted_sessions_are_purged_also_after_a_restart(path: Path) -> N
             async with SQLiteLog(path):
                 pass
             db = sqlite3.connect(path)
-            (left,) = db.execute("SELECT (SELECT count(*) FROM batches) + (SELECT count(*) FROM blobs)").fetchone()
+            (left,) = db.execute(
+                "SELECT (SELECT count(*) FROM batches) + (SELECT count(*) FROM blobs) + (SELECT count(*) FROM slices)"
+            ).fetchone()
             db.close()

@@ -8,12 +8,21 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["DEFAULT_LINE_LIMIT", "LineFramer", "Oversize"]
+__all__ = ["DEFAULT_LINE_LIMIT", "LARGE", "LineFramer", "Oversize", "breath"]
 
 DEFAULT_LINE_LIMIT = 64 * 1024 * 1024
 """Images travel as base64 in one line; agents have been seen to send lines of some tens of megabytes."""
 
 SAMPLE = 200
+
+LARGE = 1 << 20
+"""A longer line is handled in steps: each pass over it takes milliseconds in which nothing else can happen."""
+PACE = 1e9
+
+
+def breath(size: int) -> float:
+    """Seconds to pause between two passes over so many bytes: about what a pass takes, so that others keep pace."""
+    return size / PACE
 
 
 class Oversize(NamedTuple):

@@ -20,6 +20,8 @@ from typing import Any, Protocol
 __all__ = ["Action", "Backlog", "Call", "Lane", "Updates", "handling"]
 
 Handler = Callable[..., Awaitable[Any]]
+Several = Callable[[list[Any]], int]
+"""Handles as many of consecutive notifications, from the first on, as can be without waiting, and says how many."""
 
 SLICE = 100
 """Updates after which a lane lets others have the loop: a session that floods must not make its neighbours wait."""
@@ -46,11 +48,14 @@ class Updates:
     They are by far the most frequent messages; taking them in runs keeps what is done for each one small.
     """
 
-    __slots__ = ("fn", "meta_arguments", "notifications", "weight")
+    __slots__ = ("fn", "meta_arguments", "notifications", "several", "weight")
 
-    def __init__(self, fn: Handler, meta_arguments: Callable[[Any], dict[str, Any]]) -> None:
+    def __init__(
+        self, fn: Handler, meta_arguments: Callable[[Any], dict[str, Any]], several: Several | None = None
+    ) -> None:
         self.fn = fn
         self.meta_arguments = meta_arguments
+        self.several = several
         self.notifications: list[Any] = []
         self.weight = 0
 
@@ -190,12 +195,19 @@ class Lane:
     async def _run_updates(self, run: Updates) -> None:
         self._run_now = run
         fn = run.fn
+        notifications = run.notifications
         set_handling = handling.set
+        done, pause = 0, SLICE
         try:
-            for count, notification in enumerate(run.notifications, 1):
-                if not count % SLICE:
+            while done < len(notifications):
+                if done >= pause:
                     await asyncio.sleep(0)
-                self._current = notification
+                    pause = done + SLICE
+                if run.several is not None and (taken := self._take_several(run, done, pause)):
+                    done += taken
+                    continue
+                notification = self._current = notifications[done]
+                done += 1
                 set_handling(notification)
                 try:
                     if notification.field_meta is None:
@@ -207,6 +219,15 @@ class Lane:
         finally:
             self._current = self._run_now = None
             self._backlog.shrink(run.weight)
+
+    def _take_several(self, run: Updates, start: int, stop: int) -> int:
+        assert run.several is not None
+        try:
+            return run.several(run.notifications[start:stop])
+        except Exception as exc:
+            self._failed(run.fn, exc)
+            run.several = None  # one at a time then
+            return 0
 
     def _handler_failed(self, fn: Handler, exc: BaseException) -> None:
         if isinstance(exc, asyncio.CancelledError) and self.task is not None and self.task.cancelling():

@@ -16,7 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from .errors import ConnectionClosed
-from .framing import DEFAULT_LINE_LIMIT, LineFramer, Oversize
+from .framing import DEFAULT_LINE_LIMIT, LARGE, LineFramer, Oversize, breath
 from .model import encode
 
 __all__ = [
@@ -226,12 +226,14 @@ class StreamLink(_Writing, PullLink):
 class PipeLink(_Writing):
     """Newline-delimited JSON read straight off a pipe transport, without a task or a second buffer in between.
 
-    The owner of the pipe feeds `data_received` and `eof_received` and, by `attach`, lends its flow control.
+    The owner of the pipe feeds `data_received` and `eof_received` and, by `attach`, lends its flow control. A large
+    line is handed on a moment after it was put together; what follows waits for it.
     """
 
     def __init__(self, *, limit: int = DEFAULT_LINE_LIMIT) -> None:
         self._framer = LineFramer(limit)
         self._early: list[bytes] = []
+        self._held: Sequence[Line] = ()
         self._ended = False
         self._on_lines: OnLines | None = None
         self._on_end: OnEnd | None = None
@@ -255,20 +257,44 @@ class PipeLink(_Writing):
         if self._on_lines is not None:
             return  # closed before it began
         self._on_lines, self._on_end = on_lines, on_end
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Take what came while it could not be handed on."""
         early, self._early = self._early, []
         for data in early:
-            self.data_received(data)
+            self._take(data)
         if self._ended:
             self._finish()
 
     def data_received(self, data: bytes) -> None:
         self.received += len(data)
-        if self._on_lines is None:
+        self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        if self._on_lines is None or self._held:
             self._early.append(data)
             return
         lines = self._framer.feed(data)
-        if lines:
+        if not lines:
+            return
+        if len(lines[0]) > LARGE:  # only the first can have begun before this chunk
+            self._hold(lines)
+        else:
             self._on_lines(lines)
+
+    def _hold(self, lines: Sequence[Line]) -> None:
+        self._held = lines
+        self._set_reading(False)
+        asyncio.get_running_loop().call_later(breath(len(lines[0])), self._let_go)
+
+    def _let_go(self) -> None:
+        lines, self._held = self._held, ()
+        if self._on_lines is not None:
+            self._on_lines(lines)
+        self._catch_up()
+        if not self.is_paused and not self._held:
+            self._set_reading(True)
 
     def eof_received(self) -> None:
         if not self._ended:
@@ -276,7 +302,7 @@ class PipeLink(_Writing):
             self._finish()
 
     def _finish(self) -> None:
-        if self._on_lines is None or self._on_end is None:
+        if self._on_lines is None or self._on_end is None or self._held:
             return
         on_end, self._on_end = self._on_end, None
         lines = self._framer.finish()
@@ -286,19 +312,22 @@ class PipeLink(_Writing):
 
     def pause(self) -> None:
         self.is_paused = True
-        if self._source is not None and not self._ended:
-            with contextlib.suppress(RuntimeError):
-                self._source.pause_reading()
+        self._set_reading(False)
 
     def resume(self) -> None:
         self.is_paused = False
+        if not self._held:
+            self._set_reading(True)
+
+    def _set_reading(self, reading: bool) -> None:
         if self._source is not None and not self._ended:
             with contextlib.suppress(RuntimeError):
-                self._source.resume_reading()
+                (self._source.resume_reading if reading else self._source.pause_reading)()
 
     async def close(self) -> None:
         self._on_lines = _ignore
         self._on_end = None
+        self._held, self._early = (), []
         self.resume()  # a paused pipe would never see its end
         await self._close_writer()
         if self._source is not None:

@@ -27,7 +27,7 @@ from ..model.capabilities import ACPCapabilities, capabilities_from_acp
 from ..model.discovery import DiscoveredSession, StartSessionOptions
 from .base import Adapter, AdapterError, AgentSession, Launch, SessionHost
 from .programs import AgentProgram, Availability
-from .running import RunningAgent, start_agent
+from .running import RawUpdate, RunningAgent, start_agent
 
 __all__ = ["AcpAdapter"]
 
@@ -154,6 +154,9 @@ class _Deaf:
 
     async def updated(self, session_id: str, update: Raw) -> None:
         """Nothing was prompted; nothing is of interest."""
+
+    def several_updated(self, updates: list[RawUpdate]) -> int:
+        return len(updates)
 
     async def requested(self, method: str, params: Any, raw: bytes) -> Any:
         raise RequestError.method_not_found(method)

@@ -23,7 +23,7 @@ from ..acp.process import StderrTail, describe_end, kill, spawn, stop
 from ..acp.transport import PipeLink
 from ..acp.watching import Diagnostic
 
-__all__ = ["AgentSilent", "AgentUnfit", "Owner", "RunningAgent", "start_agent"]
+__all__ = ["AgentSilent", "AgentUnfit", "Owner", "RawUpdate", "RunningAgent", "start_agent"]
 
 PROTOCOL_VERSION = 1
 AUTH_REQUIRED = -32000
@@ -54,6 +54,13 @@ class Owner(Protocol):
 
     async def updated(self, session_id: str, update: Raw) -> None:
         """A `session/update`: the JSON of its `update`. Called one at a time and in order for each session."""
+        ...
+
+    def several_updated(self, updates: list[RawUpdate]) -> int:
+        """Consecutive updates of a session: how many of them, from the first on, were taken without waiting.
+
+        The one that follows those goes to `updated`.
+        """
         ...
 
     async def requested(self, method: str, params: Any, raw: bytes) -> Any:
@@ -92,7 +99,7 @@ class Dispatch:
         self.decode_update: Callable[[bytes], Any] | None = msgspec.json.Decoder(UpdateMessage).decode
 
     def updates(self) -> Updates:
-        return Updates(self._owner.updated, _without_meta)
+        return Updates(self._owner.updated, _without_meta, self._owner.several_updated)
 
     def notification(self, method: str, params: Raw | None) -> tuple[str | None, Handler, dict[str, Any]]:
         if method == "session/update":

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,8 @@ from ..log.base import EventLog
 from ..model.events import ACPEvent, Event
 from ..model.session import sound
 from .approvals import Approvals
+from .contents import fitted
+from .editors import Editor
 from .errors import Busy, HubError, IdReused, IllegalCommand, NotStored
 from .link import AUTH_REQUIRED, AgentLink
 from .questions import Questions
@@ -74,12 +76,30 @@ class Conversation:
         """Why no further prompt is taken."""
         recorder.waiting = self._waiting
 
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nobody has prompted yet."""
+        return self.turn is None and not self.queue and not self._requests and self._recorder.session.turns == 0
+
+    @property
+    def editor(self) -> Editor | None:
+        """Who prompted the running turn, if that was an editor."""
+        return self.turn.editor if self.turn is not None else None
+
     def _waiting(self) -> list[str]:
         return [prompt.turn_id for prompt in (self.turn, *self.queue) if prompt is not None]
 
     # -- prompts --
 
-    async def send(self, content: Any, client_request_id: str | None = None, *, queue: bool = True) -> Prompt:
+    async def send(
+        self,
+        content: Any,
+        client_request_id: str | None = None,
+        *,
+        queue: bool = True,
+        meta: Mapping[str, Any] | None = None,
+        editor: Editor | None = None,
+    ) -> Prompt:
         """Accept a prompt; it runs when those before it are done. The same `client_request_id` is the same prompt.
 
         Raises IllegalCommand, IdReused, QueueFull, NotStored; Busy when it would have to wait and `queue` is false.
@@ -92,6 +112,7 @@ class Conversation:
             known = self._requests.get(client_request_id) or await self._known(client_request_id, digest)
             if isinstance(known, Prompt):
                 _check_same(client_request_id, known.digest, digest)
+                known.editor = editor or known.editor  # it lost its connection, and has come back by another
                 return known
             turn_id = known or turn_id
         if self.over is not None:
@@ -100,6 +121,7 @@ class Conversation:
             turn = self.turn.turn_id if self.turn is not None else None
             raise Busy("another turn runs or waits in this session", sessionId=self._session_id, turnId=turn)
         prompt = Prompt(turn_id, content, client_request_id, digest)
+        prompt.meta, prompt.editor = meta, editor
         shown(content)  # raises now, not later, for what is no content
         self.queue.put(prompt)
         if client_request_id is not None:
@@ -254,9 +276,13 @@ class Conversation:
         agent = await self._open(prompt)
         if agent is None:
             return self._stopped(prompt)
+        blocks = fitted(to_wire(as_blocks(prompt.content)), agent.capabilities, self._link.name)
         prompt.phase = "running"
-        params = {"sessionId": self._link.session_id, "prompt": to_wire(as_blocks(prompt.content))}
+        params: dict[str, Any] = {"sessionId": self._link.session_id, "prompt": blocks}
+        if prompt.meta:
+            params["_meta"] = prompt.meta
         raw = await agent.request("session/prompt", params, session=self._link.session_id)
+        self._link.around.origin = None  # it has words of its own, and is no mere copy any more
         if prompt.cancelled:
             return self._cancelled(raw)
         return self._recorder.translator.result(raw, self._recorder.now())

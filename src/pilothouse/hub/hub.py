@@ -26,11 +26,16 @@ from ..log.records import Approval, Rule, SessionPage, SessionRecord
 from ..log.sqlite import SQLiteLog
 from ..model.policy import parse_policy
 from ..model.session import Session, sound
+from .editors import Editor
 from .errors import HubError, UnknownAgent, UnknownApproval
+from .forks import copy_history, forkable, unable
 from .link import AgentSpec
+from .live import LiveSessions
 from .orphans import end_orphans
+from .provisions import Provisions
 from .recovery import LEFT_OPEN, closing_events, end_open, fold
 from .session import CANCEL_DEADLINE, HubSession
+from .surroundings import Surroundings
 
 __all__ = ["Hub"]
 
@@ -50,7 +55,8 @@ class Hub:
     """Runs sessions. Open it by `async with`; nothing it started outlives it.
 
     `notices` are things its user should be told. `orphans_ended` counts the processes that a dead hub had left. An
-    agent that has had nothing to do for `idle_timeout` seconds is ended, and the next prompt resumes it; 0 keeps all.
+    agent that has had nothing to do for `idle_timeout` seconds is ended, and the next prompt resumes it; a session
+    without agent leaves memory after that time, and `session` takes it up again. 0 keeps all.
     """
 
     def __init__(
@@ -76,8 +82,9 @@ class Hub:
         self._idle_timeout = idle_timeout
         self._resting: asyncio.Task[None] | None = None
         self._hub_id = ""
-        self._sessions: dict[str, HubSession] = {}
+        self._sessions = LiveSessions()
         self._loading: dict[str, asyncio.Task[HubSession]] = {}
+        self._surroundings: dict[str, Surroundings] = {}
         self._closing: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -105,8 +112,9 @@ class Hub:
     async def _rest_agents(self) -> None:
         while True:
             await asyncio.sleep(min(self._idle_timeout / 4, LOOK))
-            for session in list(self._sessions.values()):
-                session.rest(self._idle_timeout)
+            self._sessions.rest(self._idle_timeout)
+            for session_id in [one for one in self._surroundings if one not in self._sessions]:
+                self._forget(session_id)
 
     async def _close(self) -> None:
         if self._resting is not None:
@@ -138,21 +146,18 @@ class Hub:
         title: str | None = None,
         policy: Any = None,
         start: bool = False,
+        choosable: bool = False,
     ) -> HubSession:
         """A new session. With `start` its agent is started at once, and a failure of that is raised.
 
-        Raises UnknownAgent, ValidationError for the policy, HubError for the directory, AgentFailed.
+        `choosable`: until the first prompt another agent may be chosen. Raises UnknownAgent, ValidationError for the
+        policy, HubError for the directory, AgentFailed.
         """
         self._check_open()
         if agent not in self.agents:
             known = ", ".join(sorted(self.agents)) or "none"
             raise UnknownAgent(f"no agent {agent!r} is configured; there are: {known}", agent=agent)
-        directory = Path(cwd)
-        if (wrong := await asyncio.to_thread(_wrong_with, directory)) is not None:
-            raise HubError(f"{str(cwd)!r} {wrong}", field="cwd", cwd=str(cwd))
-        if sound(str(directory)) != str(directory):  # no message could name it to an agent
-            message = f"the name of {str(cwd)!r} is not UTF-8; rename the directory"
-            raise HubError(message, field="cwd", cwd=ascii(str(cwd)))
+        directory = await _directory(cwd)
         rules = parse_policy(policy) if policy is not None else None
         session_id = f"ses_{secrets.token_hex(8)}"
         record = await self.log.sessions.create(
@@ -164,17 +169,53 @@ class Hub:
             policy=msgspec.to_builtins(rules) if rules is not None else None,
         )
         self._check_open()
+        if choosable:
+            self._around(session_id).agents = self.agents
         session = self._adopt(record, Session(id=session_id))
         if start:
             await session.start()
         return session
+
+    async def fork_session(
+        self, session_id: str, *, cwd: str | Path | None = None, provisions: Provisions | None = None
+    ) -> HubSession:
+        """A new session that goes on from where this one is, by its agent's own doing, and has its history.
+
+        Raises UnknownSession; IllegalCommand while a turn runs or when its agent has never had it; Unsupported when
+        that cannot fork; HubError for the directory, AgentFailed.
+        """
+        self._check_open()
+        parent = await self.session(session_id)
+        directory = await _directory(cwd or parent.cwd)
+        until, origin = parent.state.seq, forkable(parent)
+        record = await self.log.sessions.get(session_id)
+        fork_id = f"ses_{secrets.token_hex(8)}"
+        await self.log.sessions.create(
+            fork_id, agent=parent.agent_name, cwd=str(directory), title=record.title, policy=record.policy
+        )
+        try:
+            # out of the way until it is whole: should the hub die now, nobody must take it for a session
+            await self.log.sessions.update(fork_id, archived=True)
+            await copy_history(self.log, session_id, fork_id, until)
+            around = self._around(fork_id)
+            around.origin = origin
+            around.provisions = self._around(session_id).provisions.joined(provisions or Provisions())
+            fork = await self.session(fork_id)
+            await fork.forked_from(session_id, until)
+            await self.log.sessions.update(fork_id, archived=False)
+        except BaseException as exc:
+            await self.delete_session(fork_id)  # nobody has heard of it
+            if (refusal := unable(exc, parent.agent_name)) is not None:
+                raise refusal from exc
+            raise
+        return fork
 
     async def session(self, session_id: str) -> HubSession:
         """A session by its id, taken up from the log if it is not live. Raises UnknownSession.
 
         One whose agent is no longer configured can be read, and not prompted.
         """
-        live = self._sessions.get(session_id)
+        live = self._sessions.wake(session_id)
         if live is not None:
             return live
         self._check_open()
@@ -215,15 +256,34 @@ class Hub:
             finally:
                 if self._sessions.get(session_id) is session:  # not the one that another release made room for
                     del self._sessions[session_id]
+                    self._forget(session_id)
+
+    def detach_editor(self, session_id: str, editor: Editor) -> None:
+        """An editor leaves a session, be it in memory or not. Again is no harm."""
+        live, around = self._sessions.get(session_id), self._surroundings.get(session_id)
+        if live is not None:
+            live.detach_editor(editor)
+        elif around is not None and editor in around.editors:
+            around.editors.remove(editor)
+            self._forget(session_id)
+
+    def _forget(self, session_id: str) -> None:
+        """Let go of what a session that is not in memory has around it, if that is nothing."""
+        if self._around(session_id).are_empty:
+            del self._surroundings[session_id]
 
     async def delete_session(self, session_id: str) -> None:
         """End a session and delete it with all its events. Raises UnknownSession."""
         await self.release(session_id)
         await self.log.sessions.delete(session_id)
+        self._surroundings.pop(session_id, None)
 
     def _check_open(self) -> None:
         if self._closing is not None:
             raise HubError("the hub is closing")
+
+    def _around(self, session_id: str) -> Surroundings:
+        return self._surroundings.setdefault(session_id, Surroundings())
 
     def _adopt(self, record: SessionRecord, state: Session) -> HubSession:
         session = self._sessions[record.id] = HubSession(
@@ -236,6 +296,7 @@ class Hub:
             approval_timeout=self._approval_timeout,
             hub_id=self._hub_id,
             home=self.home,
+            surroundings=self._around(record.id),
         )
         return session
 
@@ -297,6 +358,17 @@ class Hub:
             return
         if state.seq > record.last_seq:
             self.recovered.append(record.id)
+
+
+async def _directory(cwd: str | Path) -> Path:
+    """Where a session can work. Raises HubError."""
+    directory = Path(cwd)
+    if (wrong := await asyncio.to_thread(_wrong_with, directory)) is not None:
+        raise HubError(f"{str(cwd)!r} {wrong}", field="cwd", cwd=str(cwd))
+    if sound(str(directory)) != str(directory):  # no message could name it to an agent
+        message = f"the name of {str(cwd)!r} is not UTF-8; rename the directory"
+        raise HubError(message, field="cwd", cwd=ascii(str(cwd)))
+    return directory
 
 
 def _wrong_with(directory: Path) -> str | None:

@@ -14,11 +14,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ..acp.errors import ConnectionClosed, RequestError
+from ..acp.errors import METHOD_NOT_FOUND, ConnectionClosed, RequestError
 from ..adapters.known import without_flaws
 from ..adapters.running import INITIALIZE_TIMEOUT, Owner, RunningAgent, start_agent
 from .choices import Choices
+from .provisions import Provisions
 from .serving import CLIENT_CAPABILITIES
+from .surroundings import Surroundings
 
 __all__ = ["AUTH_REQUIRED", "AgentLink", "AgentSpec", "Setup"]
 
@@ -43,7 +45,7 @@ class AgentSpec(Struct, frozen=True, kw_only=True):
 
 
 class Setup(Struct, frozen=True):
-    """How a session came to its agent: `new`, `resumed`, `loaded`, or `reset` when the agent had forgotten it.
+    """How a session came to its agent: `new`, `forked`, `resumed`, `loaded`, or `reset` when that had forgotten it.
 
     `result` is what the agent offers and has chosen, `restored` what of that was set again, and `refused` what it
     answered when it was to go on with the session.
@@ -76,6 +78,7 @@ class AgentLink:
         chosen: Callable[[], Awaitable[Choices]] | None = None,
         dropped: Callable[[], None] | None = None,
         hub_id: str = "",
+        surroundings: Surroundings | None = None,
     ) -> None:
         self._spec = spec
         self._owner = owner
@@ -95,6 +98,21 @@ class AgentLink:
         self._is_killed = False
         self.session_id: str | None = None
         self.is_replaying = False
+        self.around = surroundings or Surroundings()
+        self.given = Provisions()
+        """What there was to give when the agent took up the session."""
+        self.directories: tuple[str, ...] = ()
+        """Those that it was told of besides the session's own."""
+
+    @property
+    def name(self) -> str:
+        return self._spec.name
+
+    async def change(self, spec: AgentSpec) -> None:
+        """End the agent; the next one is another."""
+        await self.abandon()
+        await self._drop()
+        self._spec, self._distrusted = spec, None
 
     @property
     def agent(self) -> RunningAgent | None:
@@ -139,6 +157,12 @@ class AgentLink:
         """The agent, while it runs, be the session open or not."""
         agent = self._agent
         return agent if agent is not None and agent.is_running and not self._is_killed else None
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether there is an agent, or one begins or ends."""
+        resting = self._resting is not None and not self._resting.done()
+        return self._agent is not None or self._opening is not None or resting
 
     async def _start(self) -> RunningAgent:
         if self.process is not None:
@@ -196,7 +220,9 @@ class AgentLink:
         return agent
 
     async def _take_up(self, agent: RunningAgent, known: str | None) -> Setup:
-        params: dict[str, Any] = {"cwd": self._cwd, "mcpServers": []}
+        self.given = self.around.provisions
+        params: dict[str, Any] = {"cwd": self._cwd, **self.given.params(agent.capabilities)}
+        self.directories = tuple(params.get("additionalDirectories", ()))
         refused: dict[str, str] = {}
         if known is not None and known != self._distrusted:
             for how, method in _ways(agent):
@@ -213,12 +239,25 @@ class AgentLink:
                     raise
                 finally:
                     self.is_replaying = False
+        if self.around.origin is not None:
+            return await self._fork(agent, self.around.origin, params)
+        return await self._begin(agent, "session/new", params, "reset" if known is not None else "new", refused)
+
+    async def _fork(self, agent: RunningAgent, origin: str, params: dict[str, Any]) -> Setup:
+        sessions = agent.capabilities.get("sessionCapabilities")
+        if not isinstance(sessions, dict) or sessions.get("fork") is None:
+            raise RequestError(METHOD_NOT_FOUND, f"{self.name} cannot fork a session", {"method": "session/fork"})
+        return await self._begin(agent, "session/fork", {**params, "sessionId": origin}, "forked", {})
+
+    async def _begin(
+        self, agent: RunningAgent, method: str, params: dict[str, Any], how: str, refused: dict[str, str]
+    ) -> Setup:
         # the owner learns the id with the answer; updates that come before it are of this session, there is no other
-        result = _object(await self._call(agent, "session/new", params, None))
+        result = _object(await self._call(agent, method, params, None))
         session_id = result.get("sessionId")
         if not isinstance(session_id, str):
-            raise RequestError(-32603, "the agent answered session/new without a sessionId", {"result": result})
-        return Setup("reset" if known is not None else "new", session_id, result, refused=refused)
+            raise RequestError(-32603, f"the agent answered {method} without a sessionId", {"result": result})
+        return Setup(how, session_id, result, refused=refused)
 
     async def _restore(self, agent: RunningAgent, setup: Setup, chosen: Choices) -> Setup:
         """Set again what was chosen in the session. Raises NotRestored."""

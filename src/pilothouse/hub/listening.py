@@ -5,20 +5,26 @@ Nothing the agent sends is lost without a trace, and nothing of it can stop the 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
 
 from ..acp.errors import RequestError
+from ..acp.framing import LARGE, breath
 from ..acp.watching import Diagnostic
+from ..adapters.running import RawUpdate
+from ..dialects.acp import is_plain, read_update
 from ..log.base import EventLog
 from ..log.records import Change
 from ..model.events import (
     ACPEvent,
     CustomEvent,
     MessageDeltaEvent,
+    PlanModeEvent,
     ThinkingDeltaEvent,
 )
 from .choices import tells_mode
@@ -37,6 +43,8 @@ HISTORY = frozenset(
 """Updates that replay a conversation; the log has those. Any other one tells how the session is now."""
 CHOICES = frozenset({"current_mode_update", "config_option_update"})
 """Updates that tell what is chosen; of an agent that was started anew they are not yet the session's."""
+CHOSEN = (CustomEvent, PlanModeEvent)
+"""The first event of such an update."""
 DELTAS = (MessageDeltaEvent, ThinkingDeltaEvent)
 
 
@@ -71,7 +79,11 @@ class Listener:
 
     # -- as `Owner` --
 
-    async def updated(self, session_id: str, update: Raw) -> None:
+    async def updated(self, session_id: str, update: Raw | bytes) -> None:
+        typed = None
+        is_large = len(update) > LARGE
+        if is_large:
+            update, typed = await _read_in_steps(update)
         link, recorder = self._link(), self._recorder
         if link.is_replaying and recorder.session.turns and _name(update) in HISTORY:
             return
@@ -83,16 +95,31 @@ class Listener:
             data = {"sessionId": session_id, "update": _value(update)}
             recorder.note("foreign_update", data)
         else:
-            events = recorder.translator.update(bytes(update), recorder.now())
+            events = recorder.translator.update(bytes(update), recorder.now(), typed=typed)
             if type(events[0]) in DELTAS:  # nearly all of them; nothing follows from a piece of text
                 recorder.record(events)
             else:
                 self._conduct.watch(events)
                 recorder.record(events, also=self._titles(events))
-                if _name(update) in CHOICES and tells_mode(_value(update)):
+                if isinstance(events[0], CHOSEN) and _name(update) in CHOICES and tells_mode(_value(update)):
                     self.modes_told += 1
-        if recorder.is_behind:
+        if is_large:
+            await recorder.settle()
+        elif recorder.is_behind:
             await recorder.catch_up()
+
+    def several_updated(self, updates: list[RawUpdate]) -> int:
+        """Pieces of what is being said, as nearly all updates are: each is one event, and nothing follows from it."""
+        link, recorder = self._link(), self._recorder
+        if link.is_replaying or link.is_restoring or recorder.is_behind:
+            return 0
+        if link.session_id is not None and updates[0].session_id not in (link.session_id, ""):
+            return 0
+        pieces = takewhile(_is_small, (update.update for update in updates))
+        events = recorder.translator.pieces(map(bytes, pieces), recorder.now())
+        if events:
+            recorder.record(events)
+        return len(events)
 
     async def requested(self, method: str, params: Any, raw: bytes) -> Any:
         self._recorder.touch()
@@ -147,14 +174,30 @@ class Listener:
         self._noise.count()
 
 
-def _name(update: Raw) -> str:
+async def _read_in_steps(update: Raw | bytes) -> tuple[bytes, Any]:
+    """Decode a large update. Others are served between the passes over it; this session's next update waits."""
+    pause = breath(len(update))
+    await asyncio.sleep(pause)
+    data = bytes(update)
+    plain = is_plain(data)
+    await asyncio.sleep(pause)
+    typed = read_update(data) if plain else None
+    await asyncio.sleep(pause)
+    return data, typed
+
+
+def _is_small(update: Raw) -> bool:
+    return len(update) <= LARGE
+
+
+def _name(update: Raw | bytes) -> str:
     try:
         return _tag_of(update).sessionUpdate
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return ""
 
 
-def _value(update: Raw) -> Any:
+def _value(update: Raw | bytes) -> Any:
     try:
         return msgspec.json.decode(update)
     except (msgspec.DecodeError, UnicodeError, RecursionError):

@@ -161,9 +161,8 @@ class Program:
         except asyncio.CancelledError:  # the loop ends and nobody closed this
             if self._process.returncode is None:
                 self._family.signal(KILL)
-            transport = getattr(self._process, "_transport", None)
-            if transport is not None and not self._ended.is_set():
-                transport.close()  # asyncio would do that some steps later, and there are none left
+            if not self._ended.is_set():
+                self._abandon()
             raise
         if self._family.is_inhabited():
             await asyncio.to_thread(self._family.settle)
@@ -173,6 +172,16 @@ class Program:
         self._emit(final=True)
         self._tell_end()
         self._ended.set()
+
+    def _abandon(self) -> None:
+        """Let go of all that would be found open later: asyncio does so some steps after the end, and none are left."""
+        self._stop_reading()
+        transport = getattr(self._process, "_transport", None)
+        if transport is not None:
+            transport.close()
+            popen = transport.get_extra_info("subprocess")
+            if popen is not None and popen.returncode is None:
+                popen.returncode = -KILL  # as asyncio notes it when it has seen the end
 
     async def _stop(self) -> None:
         if not POSIX and self._process.returncode is None:

@@ -4,7 +4,8 @@ What is recorded in one turn of the loop, and while the batch before is on its w
 Large batches are handed over without waiting, a bounded number at a time, so that an agent that talks fast is written
 fast and one that talks faster than the disk is slowed down.
 
-The rule a change must not break: `session` is what has been committed, and nothing else. When the log refuses a batch,
+The rule a change must not break: `session` is what has been committed, and nothing else; of finished items it has the
+newest. When the log refuses a batch,
 nothing more is taken until `mend` has taken up the session from the log again.
 """
 
@@ -22,7 +23,7 @@ from ..log.base import EventLog
 from ..log.errors import LogError
 from ..log.records import Change, SessionRecord
 from ..model.events import ACPEvent, Event, SessionStatusChangedEvent, utc_now
-from ..model.session import Session
+from ..model.session import ACTIVE, Session, shed
 from .errors import NotStored
 from .recovery import end_open
 
@@ -32,6 +33,10 @@ logger = logging.getLogger(__name__)
 
 BATCH = 2_000
 """Events after which a batch is handed over at once."""
+SHED = 200
+NEWEST = 20
+"""New items after which a session at work lets go of finished ones, and how many of the newest it keeps: later events
+of a tool call may still look for it."""
 UNDER_WAY = 4
 """Batches that may be on their way to the disk before the agent has to wait."""
 
@@ -66,6 +71,8 @@ class Recorder:
 
     def _take_up(self, session: Session, seq: int) -> None:
         self.session = session
+        self._shed_at = 0
+        self._shed()
         self._expected = seq
         self.translator = Translator(
             self._id,
@@ -163,11 +170,23 @@ class Recorder:
                 apply(event)
             except Exception:
                 logger.exception("session %s: event %d could not be folded", self._id, event.seq)
+        self._shed()
         for call in then:
             try:
                 call()
             except Exception:
                 logger.exception("session %s: whoever waited for the log failed", self._id)
+
+    def _shed(self) -> None:
+        """Keep what may still change and a little of what was last: the log has the rest."""
+        session = self.session
+        if session.status not in ACTIVE:
+            shed(session)
+        elif len(session.items) > self._shed_at:
+            shed(session, newest=NEWEST)
+        else:
+            return
+        self._shed_at = len(session.items) + SHED
 
     def _break(self, error: BaseException) -> None:
         if self.failure is None:
@@ -183,10 +202,21 @@ class Recorder:
         """Whether whoever records should `catch_up` first."""
         return len(self._under_way) > UNDER_WAY
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing waits to be stored, and nothing could not be."""
+        return not (self._batch or self._also or self._then or self._under_way) and self.failure is None
+
     async def catch_up(self) -> None:
         """Wait until there is room for more."""
         while self.is_behind:
             await asyncio.wait((self._under_way[0],))
+
+    async def settle(self) -> None:
+        """Wait until what was recorded so far is committed, or refused."""
+        self._flush()
+        if self._under_way:
+            await asyncio.wait((self._under_way[-1],))
 
     async def commit(self) -> int:
         """Wait until everything recorded so far is committed; the last seq. Raises NotStored."""

@@ -27,22 +27,27 @@ from ..model.events import (
     decode_event,
 )
 from ..model.records import TextContent
-from ..model.session import ACTIVE, Message, Session, TextRun, Thought
+from ..model.session import ACTIVE, Message, Session, TextRun, Thought, shed
 
 __all__ = ["MESSAGE", "closing_events", "end_open", "fold"]
 
 logger = logging.getLogger(__name__)
 
 MESSAGE = "The hub was stopped before this ended."
+NEWEST = 100
+"""Items of a page of history that are looked at again with the next page: later events may be about them."""
 LEFT_OPEN = (*sorted(ACTIVE), "starting")
 """Statuses that only a running hub has."""
 
 
-async def fold(log: EventLog, session_id: str) -> tuple[Session, list[str]]:
-    """A session as its events tell it, and the prompts that were queued and never began."""
-    state = Session(id=session_id)
+async def fold(log: EventLog, session_id: str, *, into: Session | None = None) -> tuple[Session, list[str]]:
+    """A session as its events tell it, and the prompts that were queued and never began.
+
+    A session that is given goes on from where it is, and keeps all; a new one is without its older items.
+    """
+    state = Session(id=session_id) if into is None else into
     queued: dict[str, None] = {}
-    cursor = 0
+    cursor = state.seq
     while entries := await log.read(session_id, cursor):
         for entry in entries:
             try:
@@ -55,6 +60,8 @@ async def fold(log: EventLog, session_id: str) -> tuple[Session, list[str]]:
             if type(event) is CustomEvent and event.namespace == "pilothouse":
                 _follow_queue(queued, event)
         cursor = entries[-1].seq
+        if into is None:
+            shed(state, newest=NEWEST)  # a history may be larger than memory
     return state, list(queued)
 
 

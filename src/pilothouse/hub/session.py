@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
-from functools import partial
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +23,23 @@ from ..log.records import Approval, SessionRecord
 from ..model.events import Event, decode_event
 from ..model.policy import Policy
 from ..model.session import Session, summary
+from .agent_choice import AGENT_OPTION, agent_option, check_change, record_change
 from .approvals import Approvals, Remember
-from .choices import Choices
+from .calls import Calls
+from .choosing import Choosing
 from .conduct import Conduct
 from .conversation import Conversation, shown
-from .errors import AgentFailed, IllegalCommand, Unsupported
+from .editors import Editor, Editors
+from .errors import AgentFailed, IllegalCommand
 from .link import HUB, AgentLink, AgentSpec, Setup
 from .listening import Listener
+from .provisions import Provisions
 from .questions import Action, Questions
 from .recorder import Recorder
 from .serving import Serving
 from .standing import StandingRules
+from .surroundings import Surroundings
+from .transcript import Transcript
 from .turns import Prompt, TurnResult
 from .workspace import Workspace
 
@@ -42,9 +47,6 @@ __all__ = ["CANCEL_DEADLINE", "HubSession"]
 
 CANCEL_DEADLINE = 10.0
 """Seconds an agent has to answer a cancelled prompt before its processes are ended."""
-CALL_TIMEOUT = 60.0
-"""Seconds for the answer to a call that is no prompt."""
-METHOD_NOT_FOUND = -32601
 
 
 class HubSession:
@@ -62,6 +64,7 @@ class HubSession:
         approval_timeout: float | None = None,
         hub_id: str = "",
         home: Path | None = None,
+        surroundings: Surroundings | None = None,
     ) -> None:
         self.id = record.id
         self.agent_name = record.agent
@@ -69,24 +72,31 @@ class HubSession:
         self._log = log
         self._known = record.agent_session_id
         self._is_startable = spec is not None
-        self._choosing: Callable[[Choices], None] | None = None
+        self._around = around = surroundings or Surroundings()
+        self._changing = asyncio.Lock()
+        self.agent_meta: Any = None
+        """What the agent that runs said in `_meta` when it took up the session."""
         self._aside: set[asyncio.Task[None]] = set()
         self._users = 0
         self._terminating = asyncio.Lock()
         self._recorder = recorder = Recorder(log, record, state, self._log_failed)
+        self._transcript = Transcript(log, record.id)
         self._standing = StandingRules(log, record.id, record.cwd)
         self._standing.policy = policy
         is_home = home is not None and home.resolve() == Path(record.cwd).resolve()  # then all of it was meant
-        workspace = Workspace(record.cwd, private=None if is_home else home)
+        self._workspace = workspace = Workspace(record.cwd, private=None if is_home else home)
         self._conduct = Conduct(recorder, self._standing, workspace, record.cwd)
         self._approvals = Approvals(log, recorder, self._standing, self._conduct, timeout=approval_timeout)
         self._questions = Questions(recorder, self._approvals, timeout=approval_timeout)
         mark = (HUB, hub_id) if hub_id else None
+        self._editors = Editors(record.id, around.editors, lambda: self._turns.editor, recorder.note)
         self._serving = Serving(
             workspace,
             self._approvals,
             self._questions,
             self._conduct,
+            self._editors,
+            cwd=record.cwd,
             mark=mark,
             on_output=lambda *output: self._listener.printed(*output),  # noqa: PLW0108 - it is made below
             on_end=lambda *ending: self._listener.terminated(*ending),  # noqa: PLW0108
@@ -98,9 +108,10 @@ class HubSession:
             record.cwd,
             opened=self._taken_up,
             ended=self._agent_ended,
-            chosen=self._choices,
+            chosen=lambda: self._choosing.choices(),  # noqa: PLW0108 - it is made below
             dropped=self._end_terminals,
             hub_id=hub_id,
+            surroundings=around,
         )
         self._turns = Conversation(
             log,
@@ -112,6 +123,8 @@ class HubSession:
             title=record.title,
             cancel_deadline=cancel_deadline,
         )
+        self._calls = Calls(record.id, recorder, self._link, self._started, self._in_use)
+        self._choosing = Choosing(recorder, self._listener, self._calls, self._started)
         self._turns.is_held = state.status == "paused"
         if state.status == "completed":
             self._turns.over = self._over
@@ -129,7 +142,7 @@ class HubSession:
 
     @property
     def state(self) -> Session:
-        """The session as its committed events tell it."""
+        """The session as its committed events tell it; of finished items it has the newest, `transcript` has all."""
         return self._recorder.session
 
     @property
@@ -140,6 +153,11 @@ class HubSession:
     def is_idle(self) -> bool:
         """Whether no turn runs and none waits."""
         return self._turns.turn is None and not self._turns.queue
+
+    @property
+    def agent_session_id(self) -> str | None:
+        """What the agent calls the session, if it has ever had it."""
+        return self._known
 
     @property
     def agent_pid(self) -> int | None:
@@ -167,9 +185,18 @@ class HubSession:
     def snapshot(self, *, items: bool = True) -> dict[str, Any]:
         """The session as its committed events tell it, with the `seq` to go on from, and the queue.
 
-        Without `items` it is small, whatever the session's length.
+        Its items are those in memory; `whole_snapshot` has all. Without `items` it is small, whatever its length.
         """
         return {**self.state.snapshot(items=items), "queue": self.queue}
+
+    async def whole_snapshot(self) -> dict[str, Any]:
+        """The same with all items, which are read from the log. Raises UnknownSession, LogClosed."""
+        whole = await self.transcript()
+        return {**whole.snapshot(), "queue": self.queue}
+
+    async def transcript(self) -> Session:
+        """The session with all its items, to be read before the next `await`. Raises UnknownSession, LogClosed."""
+        return await self._transcript.get() if self.state.index.shed.items else self.state
 
     @property
     def queue(self) -> list[dict[str, Any]]:
@@ -183,13 +210,22 @@ class HubSession:
 
     # -- prompts --
 
-    async def send(self, content: Any, *, client_request_id: str | None = None, queue: bool = True) -> Prompt:
+    async def send(
+        self,
+        content: Any,
+        *,
+        client_request_id: str | None = None,
+        queue: bool = True,
+        meta: Mapping[str, Any] | None = None,
+        editor: Editor | None = None,
+    ) -> Prompt:
         """Accept a prompt: text, or content blocks. It runs when those before it are done; await its `done`.
 
-        The same `client_request_id` again is the same prompt, also after a restart. Raises IllegalCommand; IdReused
-        when that one said something else; QueueFull, NotStored; Busy when it would have to wait and `queue` is false.
+        The same `client_request_id` again is the same prompt, also after a restart. `meta` goes to the agent with it;
+        `editor` is who sends it, if that is one. Raises IllegalCommand; IdReused when that one said something else;
+        QueueFull, NotStored; Busy when it would have to wait and `queue` is false.
         """
-        return await self._turns.send(content, client_request_id, queue=queue)
+        return await self._turns.send(content, client_request_id, queue=queue, meta=meta, editor=editor)
 
     async def prompt(self, content: Any, *, client_request_id: str | None = None) -> TurnResult:
         """`send`, and wait for the end of the turn. Who is cancelled here leaves the turn running.
@@ -293,63 +329,33 @@ class HubSession:
         also = [self._log.sessions.updating(self.id, title=title)]
         self._recorder.note("session_info_update", {"title": title}, also=also)
 
-    async def set_mode(self, mode_id: str) -> None:
-        """Raises Unsupported, AgentFailed. An agent that says that it went into another mode is in that one."""
-        chosen = partial(Choices.choose_mode, mode_id=mode_id)
-        told, _ = await self._choose("session/set_mode", {"modeId": mode_id}, chosen)
-        if not told and self.state.mode != mode_id:
-            self._told({"sessionUpdate": "current_mode_update", "currentModeId": mode_id})
-        await self._recorder.commit()
+    async def set_mode(self, mode_id: str, meta: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """What the agent answers. See `Choosing.mode`."""
+        return await self._choosing.mode(mode_id, meta)
 
-    async def set_config_option(self, config_id: str, value: Any) -> None:
-        """Raises Unsupported, AgentFailed."""
-        kind = {"type": "boolean"} if isinstance(value, bool) else {}
-        params = {"configId": config_id, "value": value, **kind}
-        chosen = partial(Choices.choose_option, config_id=config_id, value=value)
-        _, answer = await self._choose("session/set_config_option", params, chosen)
-        options = answer.get("configOptions")
-        if isinstance(options, list) and options != self.state.config_options:
-            self._told({"sessionUpdate": "config_option_update", "configOptions": options})
-        await self._recorder.commit()
-
-    async def _choose(
-        self, method: str, params: dict[str, Any], chosen: Callable[[Choices], None]
-    ) -> tuple[bool, dict[str, Any]]:
-        """A call that chooses something; whether the agent said which mode it is in now, and its answer.
-
-        An agent that must be started first is to have what is chosen now, not what was before.
-        """
-        self._choosing = chosen
-        try:
-            await self._started()
-        finally:
-            self._choosing = None
-        before = self._listener.modes_told
-        answer = await self.call(method, params)
-        return self._listener.modes_told > before, answer
-
-    async def _choices(self) -> Choices:
-        """What was chosen in this session, by whomever. Raises NotStored."""
-        choosing = self._choosing
-        await self._recorder.commit()
-        choices = Choices(self.state)
-        if choosing is not None:
-            choosing(choices)
-        return choices
-
-    def _told(self, update: dict[str, Any]) -> None:
-        """An agent answered with what it did not also send as an update."""
-        self._recorder.record(self._recorder.translator.update(update, self._recorder.now()))
+    async def set_config_option(
+        self, config_id: str, value: Any, meta: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """What the agent answers. See `Choosing.option`, and `change_agent` for the option that is the agent itself."""
+        if config_id == AGENT_OPTION:
+            await self.change_agent(str(value))
+            return {}
+        return await self._choosing.option(config_id, value, meta)
 
     async def call(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """A session call of the protocol (`session/set_mode` …); all updates before its answer are committed.
 
         Raises Unsupported, AgentFailed, NotStored.
         """
-        with self._in_use():
-            agent = await self._started()
-            params = {"sessionId": self._link.session_id, **params}
-            return await self._ask(agent, method, params, self._link.session_id)
+        return await self._calls.call(method, params)
+
+    async def extension(self, method: str, params: dict[str, Any]) -> Any:
+        """A request that only the agent knows, its name as on the wire. See `Calls.extension`."""
+        return await self._calls.extension(method, params)
+
+    async def tell(self, method: str, params: dict[str, Any]) -> None:
+        """A notification that only the agent knows; nothing happens when none runs."""
+        await self._calls.tell(method, params)
 
     async def authenticate(self, method_id: str) -> None:
         """Log in with one of the agent's `authMethods`; afterwards prompts work. Raises Unsupported, AgentFailed."""
@@ -366,25 +372,72 @@ class HubSession:
             agent = self._link.process
         except (SpawnError, ConnectionClosed, TimeoutError) as exc:
             raise self._not_started(exc) from exc
-        await self._ask(agent, "authenticate", {"methodId": method_id}, None)
+        await self._calls.ask(agent, "authenticate", {"methodId": method_id}, None)
 
-    async def _ask(
-        self, agent: RunningAgent, method: str, params: dict[str, Any], session: str | None
-    ) -> dict[str, Any]:
-        try:
-            async with asyncio.timeout(CALL_TIMEOUT):
-                raw = await agent.request(method, params, session=session)
-        except RequestError as exc:
-            if exc.code == METHOD_NOT_FOUND:
-                raise Unsupported(f"{self.agent_name} does not support {method}", method=method) from None
-            raise AgentFailed(f"{self.agent_name} refused {method}: {exc}", method=method) from None
-        except (ConnectionClosed, TimeoutError) as exc:
-            raise AgentFailed(f"{self.agent_name} did not answer {method}: {exc}", method=method) from None
-        await self._recorder.commit()
-        value = msgspec.json.decode(raw)
-        return value if isinstance(value, dict) else {}
+    # -- editors --
+
+    def attach_editor(self, editor: Editor) -> None:
+        """From now on this editor may be asked for what the agent wants of its client."""
+        self._editors.attach(editor)
+
+    def detach_editor(self, editor: Editor) -> None:
+        """It leaves: the hub does what it did. Its terminals in this session have ended. Again is no harm."""
+        self._editors.detach(editor)
+        self._serving.lose(editor)
+
+    def provide(self, provisions: Provisions) -> bool:
+        """What agents are given for the session when they are started; whether the one that runs has it."""
+        around = self._around
+        around.provisions = around.provisions.joined(provisions)
+        return self._link.agent is None or self._link.given.means == around.provisions.means
+
+    async def forked_from(self, session_id: str, seq: int) -> None:
+        """Say whose history this session has, and let its agent begin. Raises AgentFailed, NotStored."""
+        self._recorder.note("session_forked", {"sessionId": session_id, "seq": seq})
+        await self.start()
+
+    @property
+    def ignored(self) -> list[dict[str, Any]]:
+        """What the agent that runs cannot be given, and why."""
+        agent = self._link.agent
+        return self._link.given.ignored(agent.capabilities) if agent is not None else []
 
     # -- the agent --
+
+    @property
+    def agent_option(self) -> dict[str, Any] | None:
+        """The choice of the agent, as on the wire, while there is one."""
+        return agent_option(self.agent_name, self._around.agents, is_open=self._turns.is_untouched)
+
+    async def change_agent(self, name: str) -> None:
+        """Let another agent have the session. If that one cannot be started, all is as before.
+
+        Raises IllegalCommand when the agent was fixed or somebody has prompted; UnknownAgent, AgentFailed, NotStored.
+        """
+        self._check_not_over()
+        async with self._changing:
+            check_change(self.id, name, self._around.agents, is_open=self._turns.is_untouched)
+            before = self.agent_name
+            if name == before:
+                return
+            with self._in_use():
+                try:
+                    await self._hand_over(name)
+                except AgentFailed:
+                    await self._hand_over(before)
+                    raise
+
+    async def _hand_over(self, name: str) -> None:
+        await self._link.change(self._around.agents[name])
+        self._listener.forget()
+        await self._recorder.mend()
+        record_change(self._recorder, self.id, self.agent_name, name)
+        self.agent_name, self._known = name, None
+        try:
+            await self._link.open(None)
+        except (SpawnError, ConnectionClosed, RequestError, TimeoutError) as exc:
+            raise self._not_started(exc) from exc
+        await self._recorder.commit()
 
     async def start(self) -> None:
         """Start the agent now, not with the first prompt. Raises AgentFailed, NotStored."""
@@ -428,7 +481,16 @@ class HubSession:
             recorder.note("agent_rested", {"seconds": seconds})
             self._keep(ending)
 
+    def has_slept(self, seconds: float) -> bool:
+        """Whether it has no agent and nothing was done with it for so long: all that matters is in the log."""
+        busy = self._users or self._aside or not self.is_idle or self.state.index.pending or self._around.editors
+        if busy or self._link.is_in_use or not self._recorder.is_at_rest:
+            return False
+        return asyncio.get_running_loop().time() - self._recorder.touched >= seconds
+
     async def _open(self) -> RunningAgent:
+        async with self._changing:
+            pass  # the agent that is wanted is the one that is there afterwards
         if not self._is_startable:
             raise AgentFailed(f"no agent {self.agent_name!r} is configured any more", agent=self.agent_name)
         return await self._link.open(self._known)
@@ -440,11 +502,14 @@ class HubSession:
     def _taken_up(self, setup: Setup) -> None:
         recorder = self._recorder
         now = recorder.now()
+        self.agent_meta = setup.result.get("_meta")
+        self._workspace.additional = tuple(Path(one).resolve() for one in self._link.directories)
         if setup.how in ("new", "reset"):
             info = self._link.initialized.get("agentInfo")
             events = recorder.translator.started(now, agent=self.agent_name, result=setup.result, info=info)
         else:
-            events = recorder.translator.resumed(now, previous=self._known, result=setup.result)
+            previous = self._around.origin if setup.how == "forked" else self._known
+            events = recorder.translator.resumed(now, previous=previous, result=setup.result)
         if setup.how == "reset":
             data = {"previousSessionId": self._known, **({"refused": setup.refused} if setup.refused else {})}
             events += recorder.translator.fact("session_reset", data, now)

@@ -90,6 +90,9 @@ class Terminals:
     def __len__(self) -> int:
         return len(self._programs)
 
+    def __contains__(self, terminal_id: object) -> bool:
+        return terminal_id in self._programs
+
     @property
     def are_busy(self) -> bool:
         """Whether a program runs in one of them, or is being started."""

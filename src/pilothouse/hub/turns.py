@@ -14,6 +14,7 @@ from ..acp.model import to_wire
 from ..dialects.acp.content import as_blocks
 from ..log.base import EventLog
 from ..model.events import CustomEvent, Event, SessionErrorEvent, decode_event
+from .editors import Editor
 from .errors import QueueFull
 
 __all__ = ["Prompt", "PromptQueue", "TurnResult", "digest_of", "result_of", "stored_result", "title_of"]
@@ -39,12 +40,13 @@ class Prompt:
     """A prompt, from when it was accepted until its turn is over. Await `done`, by `asyncio.shield` if you may leave.
 
     `phase` says how far its turn is: `waiting` for its place, `opening` the agent, `running`, or `ending`, when it
-    has its outcome and only the log is waited for. `stored` is set when the log has its turn, or will not.
+    has its outcome and only the log is waited for. `stored` is set when the log has its turn, or will not. `editor` is
+    who sent it, if that was one; `meta` goes to the agent with it.
     """
 
     __slots__ = (
-        *("cancelled", "client_request_id", "content", "deadline", "digest", "done", "phase", "queued", "stored"),
-        "turn_id",
+        *("cancelled", "client_request_id", "content", "deadline", "digest", "done", "editor", "meta", "phase"),
+        *("queued", "stored", "turn_id"),
     )
 
     def __init__(
@@ -54,6 +56,8 @@ class Prompt:
         self.content = content
         self.client_request_id = client_request_id
         self.digest = digest
+        self.editor: Editor | None = None
+        self.meta: Mapping[str, Any] | None = None
         self.cancelled = False
         self.phase: Phase = "waiting"
         self.queued: Event | None = None

@@ -11,9 +11,11 @@ import asyncio
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from . import tables
 from .database import FAILURES, explain
@@ -21,14 +23,17 @@ from .entries import Entry
 from .errors import LogConflict, LogError, UnknownSession
 from .records import Change, DeleteSession
 from .rows import is_one_row, write_rows
+from .slices import SLICE_BYTES, Slice, drop_beyond, is_large, slices, write_slice
 
 PURGE_ROWS = 100
+PURGE_SLICES = 8
 """Rows of a deleted session that are purged at a time: short enough to hold nobody up."""
 
 UNPURGED = """
 SELECT number FROM sessions AS s WHERE deleted IS NOT NULL AND (
     EXISTS (SELECT 1 FROM batches WHERE session = s.number)
     OR EXISTS (SELECT 1 FROM blobs WHERE session = s.number)
+    OR EXISTS (SELECT 1 FROM slices WHERE session = s.number)
     OR EXISTS (SELECT 1 FROM texts WHERE session = s.number)
 )
 """
@@ -39,9 +44,15 @@ NOTE_SECONDS = 1.0
 
 
 class Job:
-    """A batch for one session, changes to records, or both: done together or not at all."""
+    """A batch for one session, changes to records, or both: done together or not at all.
 
-    __slots__ = ("changes", "entries", "error", "expected", "future", "result", "session_id", "texts")
+    What is large in it is staged first (`is_staged`); `order` is its place among all that was handed over.
+    """
+
+    __slots__ = (
+        *("changes", "entries", "error", "expected", "future", "result", "session_id", "texts"),
+        *("is_large", "is_staged", "order", "size", "slices"),
+    )
 
     def __init__(
         self,
@@ -60,6 +71,15 @@ class Job:
         self.texts = texts
         self.result: Any = None
         self.error: Exception | None = None
+        self.order = 0
+        self.size = 0
+        self.is_large = self.is_staged = False
+        self.slices: Iterator[Slice] | None = None
+
+    def weigh(self) -> None:
+        """Find out how much there is to write. Done in the writer's thread: it takes a look at every entry."""
+        self.size = sum(len(entry.data) + len(entry.source or b"") for entry in self.entries)
+        self.is_large = self.size > SLICE_BYTES and any(map(is_large, self.entries))
 
 
 class Head:
@@ -74,8 +94,11 @@ class Head:
 
 
 class GroupCommit:
-    def __init__(self, db: sqlite3.Connection, path: Path, now: Callable[[], str], *, indexed: bool) -> None:
+    def __init__(
+        self, db: sqlite3.Connection, path: Path, now: Callable[[], str], *, indexed: bool, position: int = 0
+    ) -> None:
         self._db = db
+        self._position = position
         self._path = path
         self._now = now
         self._indexed = indexed
@@ -84,20 +107,64 @@ class GroupCommit:
         self._advanced: set[str] = set()
         self._pending: list[Entry] = []
         self._pending_number = 0
-        self.written = 0  # bytes of the last commit, about
+        self._ready: set[tuple[int, int]] = set()
+        self.written = self.staged = 0  # bytes of the last commit, and of slices since the writer last asked; about
         self.unnoted: set[str] = set()  # sessions whose row does not yet tell of their newest events
         self.purgeable: deque[int] = deque(number for (number,) in db.execute(UNPURGED))
 
     def commit(self, jobs: Sequence[Job]) -> None:
         """Do the jobs. Each has its `result` or `error` afterwards."""
+        self._commit([job for job in jobs if not (job.is_staged and job.error is not None)])
+        for job in jobs:
+            if job.error is not None and job.slices is not None:
+                self._unstage(job)
+
+    def _commit(self, jobs: Sequence[Job]) -> None:
         try:
             self._together(jobs)
         except FAILURES as exc:
             if len(jobs) > 1:
                 for job in jobs:
-                    self.commit([job])
+                    self._commit([job])
             else:
                 jobs[0].error = explain(self._path, exc)
+
+    def stage(self, job: Job) -> None:
+        """Write the next slice of a job; `is_staged` when that was the last, or when no more can be written.
+
+        Then the job is to be committed: a refusal is its `error` already, or shows there.
+        """
+        assert job.session_id is not None
+        try:
+            number, last = self._standing(job.session_id)
+            if job.slices is None:
+                job.slices = slices(job.entries) if last == job.expected else iter(())
+            piece = next(job.slices, None)
+            if piece is None:
+                job.is_staged = True
+                return
+            self._db.execute("BEGIN IMMEDIATE")
+            write_slice(self._db, number, piece)
+            self._db.execute("COMMIT")
+            self.staged += len(piece.body)
+        except FAILURES as exc:
+            self._rollback()
+            job.error, job.is_staged = explain(self._path, exc), True
+        except UnknownSession:
+            job.is_staged = True  # deleted meanwhile: the commit says so
+
+    def _standing(self, session_id: str) -> tuple[int, int]:
+        head = self._heads.get(session_id)
+        return (head.number, head.last) if head is not None else tables.head(self._db, session_id)
+
+    def _unstage(self, job: Job) -> None:
+        """The job was refused; what was written ahead of it goes. What cannot go now, goes before it could matter."""
+        job.slices = None
+        try:
+            assert job.session_id is not None
+            drop_beyond(self._db, *self._standing(job.session_id))
+        except (*FAILURES, UnknownSession):
+            self._rollback()
 
     def purge(self) -> None:
         """Take away some rows of a deleted session; the last call for a session takes it off the list."""
@@ -106,9 +173,9 @@ class GroupCommit:
         try:
             self._db.execute("BEGIN IMMEDIATE")
             gone = self._purge_texts(number)
-            for table in ("batches", "blobs"):
+            for table, count in (("batches", PURGE_ROWS), ("blobs", PURGE_SLICES), ("slices", PURGE_SLICES)):
                 sql = f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE session = ? LIMIT ?)"  # noqa: S608
-                gone += self._db.execute(sql, (number, PURGE_ROWS)).rowcount
+                gone += self._db.execute(sql, (number, count)).rowcount
             self._db.execute("COMMIT")
         except FAILURES:
             self._rollback()
@@ -137,6 +204,7 @@ class GroupCommit:
         self._staged = {}
         self._advanced = set()
         self._pending = []
+        self._ready = set()
         deleted: list[int] = []
         try:
             for job in jobs:
@@ -223,6 +291,9 @@ class GroupCommit:
         job.result = job.expected + len(job.entries)
         if not job.entries:
             return
+        self._place(job.entries)
+        if job.is_staged:
+            self._ready |= {(head.number, entry.seq) for entry in job.entries if is_large(entry)}
         follows = self._pending and self._pending[-1].position + 1 == job.entries[0].position
         if self._pending and not (follows and self._pending_number == head.number):
             self._begin()
@@ -235,6 +306,14 @@ class GroupCommit:
             self._begin()
             self._index(head.number, job.texts)
 
+    def _place(self, entries: list[Entry]) -> None:
+        """Positions go up from commit to commit; entries that others have overtaken get new ones."""
+        shift = self._position + 1 - entries[0].position
+        if shift > 0:
+            for entry in entries:
+                msgspec.structs.force_setattr(entry, "position", entry.position + shift)
+        self._position = entries[-1].position
+
     def _head(self, session_id: str) -> Head:
         head = self._staged[session_id] if session_id in self._staged else self._heads.get(session_id)
         if head is None:
@@ -246,7 +325,7 @@ class GroupCommit:
     def _write(self) -> None:
         if self._pending:
             entries, self._pending = self._pending, []
-            self.written += write_rows(self._db, self._pending_number, entries)
+            self.written += write_rows(self._db, self._pending_number, entries, self._ready)
 
     def _note(self, sessions: Iterable[str], wait: float = NOTE_SECONDS) -> set[str]:
         """Tell the rows of sessions where they stand, unless they were told just now. Returns those told."""

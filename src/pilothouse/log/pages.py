@@ -65,7 +65,8 @@ class Pages:
         return page
 
     def _keep(self, key: Key, page: Page) -> None:
-        size = sum(entry.size + ENTRY_OVERHEAD for entry in page[0])
+        entries = page[0]
+        size = len(entries) * ENTRY_OVERHEAD + sum([len(entry.data) + len(entry.source or b"") for entry in entries])
         self._kept[key] = (page, size)
         self._used += size
         while self._used > PAGES_BYTES:

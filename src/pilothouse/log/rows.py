@@ -1,4 +1,4 @@
-"""Entries and rows: how a batch of events is laid out in the tables `batches` and `blobs`, and read back.
+"""Entries and rows: how a batch of events is laid out in the tables `batches`, `blobs` and `slices`, and read back.
 
 One row holds up to ROW_COUNT events, as lines: writing and reading cost a step of SQLite per row, not per event.
 """
@@ -6,7 +6,7 @@ One row holds up to ROW_COUNT events, as lines: writing and reading cost a step 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import count, repeat
 from typing import Any
 
@@ -14,6 +14,7 @@ import msgspec
 
 from ..model.events import EVENT_TYPES
 from .entries import Entry, cut
+from .slices import SLICE_BYTES, is_large, read_slices, slices, write_slice
 from .tables import head
 
 ROW_COUNT = 256
@@ -21,7 +22,7 @@ ROW_BYTES = 128 << 10
 """What a row holds at most; a reader that wants one event of it reads all. A larger event has a row to itself."""
 
 BLOB_BYTES = 256 << 10
-"""An event or source beyond this lies in `blobs`, so that scans of `batches` pass it by."""
+"""An event or source beyond this lies in `blobs`, or in `slices`, so that scans of `batches` pass it by."""
 
 _TYPES = {name.encode(): name for name in EVENT_TYPES}
 _START = len(b'{"type":"')
@@ -30,8 +31,13 @@ _encode_sources = msgspec.msgpack.Encoder().encode
 _decode_sources = msgspec.msgpack.Decoder(list[bytes | bool | None]).decode
 
 
-def write_rows(db: sqlite3.Connection, session: int, entries: list[Entry]) -> int:
-    """Store entries of one session whose seqs and positions go up by one. Returns about how many bytes that took."""
+def write_rows(
+    db: sqlite3.Connection, session: int, entries: list[Entry], staged: Collection[tuple[int, int]] = ()
+) -> int:
+    """Store entries of one session whose seqs and positions go up by one. Returns about how many bytes that took.
+
+    What is large in those whose session and seq are in `staged` was written before.
+    """
     size = 0
     for row in split(entries):
         lines = [entry.data if len(entry.data) <= BLOB_BYTES else b"" for entry in row]
@@ -43,9 +49,13 @@ def write_rows(db: sqlite3.Connection, session: int, entries: list[Entry]) -> in
         db.execute(
             "INSERT INTO batches (position, session, seq, count, events, sources) VALUES (?, ?, ?, ?, ?, ?)", values
         )
-        size += _size(last) if len(row) == 1 else len(values[4]) + len(values[5] or b"")
+        size += len(values[4]) + len(values[5] or b"")
         if len(row) == 1:  # only an event alone in its row can be that large
-            _write_blobs(db, session, last)
+            size += _write_blobs(db, session, last)
+            if is_large(last) and (session, last.seq) not in staged:
+                size += _size(last)
+                for piece in slices(row):
+                    write_slice(db, session, piece)
     return size
 
 
@@ -80,7 +90,7 @@ def read_session(
     size = 0
     for position, seq, amount, events, sources in db.execute(sql, (number, after)):
         skip = max(0, after - (seq - amount))
-        entries += unpack(db, session_id, seq, position, amount, events, sources, skip)
+        entries += unpack(db, number, session_id, seq, position, amount, events, sources, skip)
         size += entries[-1].size if amount == 1 else len(events) + len(sources or b"")
         if len(entries) >= limit or size >= max_bytes:
             break
@@ -90,14 +100,14 @@ def read_session(
 def read_all(db: sqlite3.Connection, after: int, limit: int, max_bytes: int) -> list[Entry]:
     """Entries of all sessions beyond a position."""
     sql = (
-        "SELECT b.position, b.seq, b.count, b.events, b.sources, s.id FROM batches AS b "
+        "SELECT b.position, b.seq, b.count, b.events, b.sources, s.number, s.id FROM batches AS b "
         "JOIN sessions AS s ON s.number = b.session WHERE b.position > ? AND s.deleted IS NULL ORDER BY b.position"
     )
     entries: list[Entry] = []
     size = 0
-    for position, seq, amount, events, sources, session_id in db.execute(sql, (after,)):
+    for position, seq, amount, events, sources, number, session_id in db.execute(sql, (after,)):
         skip = max(0, after - (position - amount))
-        entries += unpack(db, session_id, seq, position, amount, events, sources, skip)
+        entries += unpack(db, number, session_id, seq, position, amount, events, sources, skip)
         size += entries[-1].size if amount == 1 else len(events) + len(sources or b"")
         if len(entries) >= limit or size >= max_bytes:
             break
@@ -119,6 +129,7 @@ def last_position(db: sqlite3.Connection) -> int:
 
 def unpack(
     db: sqlite3.Connection,
+    session: int,
     session_id: str,
     seq: int,
     position: int,
@@ -134,10 +145,10 @@ def unpack(
         if sources is not None:
             given = _decode_sources(sources)
         if len(lines) == 1:
-            lines[0] = lines[0] or _blob(db, position, "event")
+            lines[0] = lines[0] or _blob(db, session, seq, position, "event")
             if sources is not None:
-                given = [_blob(db, position, "source") if source is True else source for source in given]
-            types = [type_of(lines[0])]
+                given = [_blob(db, session, seq, position, "source") if source is True else source for source in given]
+            types = types_of(lines[0][:100], lines)  # its beginning is enough, and it may be large
         else:
             types = types_of(events, lines)
     except (msgspec.MsgspecError, UnicodeError, TypeError, AttributeError) as exc:
@@ -171,18 +182,22 @@ class _Typed(msgspec.Struct):
     type: str
 
 
-def _write_blobs(db: sqlite3.Connection, session: int, entry: Entry) -> None:
+def _write_blobs(db: sqlite3.Connection, session: int, entry: Entry) -> int:
+    size = 0
     for part, body in (("event", entry.data), ("source", entry.source)):
-        if body is not None and len(body) > BLOB_BYTES:
+        if body is not None and BLOB_BYTES < len(body) <= SLICE_BYTES:
             sql = "INSERT INTO blobs (position, part, session, body) VALUES (?, ?, ?, ?)"
             db.execute(sql, (entry.position, part, session, body))
+            size += len(body)
+    return size
 
 
-def _blob(db: sqlite3.Connection, position: int, part: str) -> bytes:
+def _blob(db: sqlite3.Connection, session: int, seq: int, position: int, part: str) -> bytes:
     row = db.execute("SELECT body FROM blobs WHERE position = ? AND part = ?", (position, part)).fetchone()
-    if row is None:
+    body = bytes(row[0]) if row is not None else read_slices(db, session, seq, part)
+    if body is None:
         raise sqlite3.DatabaseError(f"the {part} at position {position} is missing from blobs")
-    return bytes(row[0])
+    return body
 
 
 def _small(source: bytes | None) -> bytes | bool | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..model.events import Event, MessageCompleteEvent, ToolCallErrorEvent, ToolCallResultEvent, ToolCallStartEvent
+from ..model.patterns import searching
 
 TEXT_LIMIT = 32_768
 OUTPUT_LIMIT = 8_192
@@ -23,7 +24,7 @@ TERM_LENGTH = 200
 
 _words = re.compile(r"\w+")
 # Scripts written without spaces between words: a tokenizer takes a whole sentence for one word.
-_unspaced = re.compile(
+_unspaced = searching(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
 )
 
@@ -72,7 +73,7 @@ def match_expression(terms: list[str]) -> str:
 
 def needs_substrings(terms: list[str]) -> bool:
     """Whether the index can't find these terms, because their script has no spaces between words."""
-    return any(_unspaced.search(term) for term in terms)
+    return any(_unspaced(term) for term in terms)
 
 
 def like_pattern(term: str) -> str:
@@ -95,5 +96,5 @@ def snippet(text: str, terms: list[str]) -> str:
 
 def _pattern(term: str) -> re.Pattern[str]:
     words = r"\W+".join(map(re.escape, _words.findall(term)))
-    start = "" if _unspaced.search(term) else r"(?<!\w)"
+    start = "" if _unspaced(term) else r"(?<!\w)"
     return re.compile(start + words, re.IGNORECASE)

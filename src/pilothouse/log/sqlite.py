@@ -130,6 +130,7 @@ class SQLiteLog(EventLog):
                 continue
             if job.entries:
                 self._events += len(job.entries)
+                self._position = max(self._position, job.entries[-1].position)
                 awake.add(self._tails.committed(job.entries[0].session_id, job.entries))
             for change in job.changes:
                 if isinstance(change, DeleteSession):

@@ -1,5 +1,5 @@
-"""The writer: one thread owns the only connection that writes. It takes what is queued, commits it together, and
-tells the loop once per commit.
+"""The writer: one thread owns the only connection that writes. It takes what is queued, a round at a time, commits it
+together, and tells the loop once per commit.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,12 +19,14 @@ from .database import FAILURES, NO_FTS, Synchronous, close, explain, open_for_wr
 from .errors import LogClosed, LogError
 from .lock import FileLock
 from .rows import last_position
+from .slices import sweep
+from .waiting import Waiting
 
 logger = logging.getLogger(__name__)
 
-GROUP_EVENTS = 20_000
-GROUP_JOBS = 1_000
-"""What one transaction takes at most, so that the first in it does not wait long for the last."""
+SWITCH = 0.0005
+"""Seconds after which the writer, back from SQLite, is given the interpreter that a busy loop holds. A commit goes to
+SQLite a dozen times: with Python's usual 5 ms a small one would take as long as a large one."""
 
 
 class Opened:
@@ -55,6 +58,8 @@ class Writer:
         self._max_bytes = max_bytes
         self._full_text = full_text
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._waiting = Waiting()
+        self._stopping = False
         self._loop = asyncio.get_running_loop()
         self._opened: asyncio.Future[Opened] = self._loop.create_future()
         self._stopped: asyncio.Future[None] = self._loop.create_future()
@@ -62,6 +67,7 @@ class Writer:
 
     async def start(self) -> Opened:
         """Raises LogLocked, LogUnusable, LogFull."""
+        sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH))
         self._thread.start()
         try:
             return await self._opened
@@ -77,12 +83,25 @@ class Writer:
 
     @property
     def queued(self) -> int:
-        return self._queue.qsize()
+        return self._queue.qsize() + len(self._waiting)
 
     async def stop(self) -> None:
         """Commit what was put before, close the file, let the lock go."""
         self._queue.put(None)
         await asyncio.shield(self._stopped)
+
+    def _abandon(self) -> None:
+        """The thread has ended, whatever ended it: nobody waits for it, and nobody hands anything over any more."""
+        if not self._stopped.done():
+            self._stopped.set_result(None)
+        jobs = self._waiting.clear()
+        while not self._queue.empty():
+            job = self._queue.get_nowait()
+            if job is not None:
+                jobs.append(job)
+        for job in jobs:
+            job.error = LogClosed()
+        self._committed(jobs)
 
     # -- in the thread --------------------------------------------------------------------------------------------
 
@@ -111,16 +130,18 @@ class Writer:
         finally:
             close(db, self._path)
             lock.release()
-            self._abandon()
+            self._tell(self._abandon)
 
     def _begin(self, db: sqlite3.Connection, notices: list[str]) -> tuple[GroupCommit, Opened]:
         indexed = prepare_search(db, wanted=self._full_text)
-        work = GroupCommit(db, self._path, self._now, indexed=indexed)
-        return work, Opened(last_position(db), notices if indexed else [*notices, NO_FTS], indexed=indexed)
+        sweep(db)
+        position = last_position(db)
+        work = GroupCommit(db, self._path, self._now, indexed=indexed, position=position)
+        return work, Opened(position, notices if indexed else [*notices, NO_FTS], indexed=indexed)
 
     def _work(self, work: GroupCommit, checkpoints: Checkpointer) -> None:
         while True:
-            jobs, more = self._take(work)
+            jobs = self._take(work)
             if jobs:
                 try:
                     work.commit(jobs)
@@ -129,39 +150,43 @@ class Writer:
                     for job in jobs:
                         job.error = LogError(f"not written, for a defect in the log: {exc!r}")
                 self._tell(self._committed, jobs)
-            checkpoints.wrote(work.written)
-            if not more:
+            checkpoints.wrote(work.written + work.staged)
+            work.written = work.staged = 0
+            if self._stopping and not self._waiting:
                 return
 
-    def _take(self, work: GroupCommit) -> tuple[list[Job], bool]:
-        """What is queued, and whether to go on. With nothing queued: purge, wait, and after a while settle."""
-        jobs: list[Job] = []
-        events = 0
-        try:
-            while len(jobs) < GROUP_JOBS and events < GROUP_EVENTS:
-                wait = not jobs and not work.purgeable
-                job = self._queue.get(wait, NOTE_SECONDS if work.unnoted else None)
-                if job is None:
-                    return jobs, False
-                jobs.append(job)
-                events += len(job.entries)
-        except Empty:
-            if not jobs and work.purgeable:
-                work.purge()
-            elif not jobs:
-                work.settle()
-        return jobs, True
+    def _take(self, work: GroupCommit) -> list[Job]:
+        """The jobs of the next commit. What is large is staged by the slice, between the commits of others.
 
-    def _abandon(self) -> None:
-        """Nobody waits for a thread that has ended, whatever ended it."""
-        self._tell(_finish, self._stopped, None)
-        jobs: list[Job] = []
-        while not self._queue.empty():
-            job = self._queue.get_nowait()
-            if job is not None:
-                job.error = LogClosed()
-                jobs.append(job)
-        self._tell(self._committed, jobs)
+        With nothing to do: purge, wait, and after a while settle.
+        """
+        self._hear(wait=False)
+        if not self._waiting and not self._stopping:
+            if work.purgeable:
+                work.purge()
+            elif not self._hear(wait=True, patience=NOTE_SECONDS if work.unnoted else None):
+                work.settle()
+        large = self._waiting.next_large()
+        if large is not None:
+            work.stage(large)
+            self._hear(wait=False)
+        return self._waiting.round()
+
+    def _hear(self, *, wait: bool, patience: float | None = None) -> bool:
+        """Take over what was handed over; False when there was nothing."""
+        heard = False
+        while not self._stopping and (not self._queue.empty() or (wait and not heard)):
+            try:
+                job = self._queue.get(timeout=patience)
+            except Empty:
+                break
+            heard = True
+            if job is None:
+                self._stopping = True
+            else:
+                job.weigh()
+                self._waiting.add(job)
+        return heard
 
     def _tell(self, callback: Callable[..., None], *args: object) -> None:
         try:

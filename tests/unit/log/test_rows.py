@@ -23,6 +23,7 @@ from pilothouse.log.rows import (
     types_of,
     write_rows,
 )
+from pilothouse.log.slices import SLICE_BYTES
 from pilothouse.log.tables import head, make
 from pilothouse.model.events import EVENT_TYPES, CustomEvent, MessageStartEvent, encode_event
 
@@ -49,8 +50,8 @@ def store(db: sqlite3.Connection, entries: list[Entry]) -> None:
 
 def test_entries_of_any_size_and_source_come_back_from_any_cursor(db: sqlite3.Connection) -> None:
     chooser = random.Random(3)
-    sizes = [0, 10, 300, 5_000, ROW_BYTES, BLOB_BYTES - 100, BLOB_BYTES + 1, BLOB_BYTES * 3]
-    sources = [None, b"", b"{}", b"a\nb\n", b"s" * (BLOB_BYTES + 1)]
+    sizes = [0, 10, 300, 5_000, ROW_BYTES, BLOB_BYTES - 100, BLOB_BYTES + 1, SLICE_BYTES - 50, SLICE_BYTES * 2 + 1]
+    sources = [None, b"", b"{}", b"a\nb\n", b"s" * (BLOB_BYTES + 1), b"s" * (SLICE_BYTES + 1)]
     kinds = sorted(EVENT_TYPES)[:4]
     stored: list[Entry] = []
     while len(stored) < 400:
@@ -58,8 +59,8 @@ def test_entries_of_any_size_and_source_come_back_from_any_cursor(db: sqlite3.Co
         batch = [
             entry(
                 first + index,
-                chooser.choices(sizes, [20, 40, 20, 10, 1, 1, 1, 1])[0],
-                chooser.choices(sources, [40, 20, 30, 9, 1])[0],
+                chooser.choices(sizes, [20, 40, 20, 10, 1, 1, 1, 1, 1])[0],
+                chooser.choices(sources, [40, 20, 30, 9, 1, 1])[0],
                 chooser.choice(kinds),
             )
             for index in range(chooser.randint(1, 60))
@@ -108,9 +109,12 @@ def test_every_encoded_event_is_one_line_that_begins_with_its_type() -> None:
     assert data.startswith(b'{"type":"custom",')
 
 
-def test_a_missing_blob_is_damage(db: sqlite3.Connection) -> None:
-    store(db, [entry(1, BLOB_BYTES * 2)])
+@pytest.mark.parametrize("size", [BLOB_BYTES + 1, SLICE_BYTES + 1])
+def test_a_missing_blob_is_damage(db: sqlite3.Connection, size: int) -> None:
+    store(db, [entry(1, size)])
+    assert [found.seq for found in read_session(db, "s", 0, *EVERYTHING)[0]] == [1]
     db.execute("DELETE FROM blobs")
+    db.execute("DELETE FROM slices")
     with pytest.raises(sqlite3.DatabaseError, match="missing"):
         read_session(db, "s", 0, *EVERYTHING)
 

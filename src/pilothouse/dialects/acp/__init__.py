@@ -3,5 +3,6 @@
 from .content import to_block, to_content
 from .project import Projector, to_updates
 from .translate import Translator
+from .updates import is_plain, read_update
 
-__all__ = ["Projector", "Translator", "to_block", "to_content", "to_updates"]
+__all__ = ["Projector", "Translator", "is_plain", "read_update", "to_block", "to_content", "to_updates"]

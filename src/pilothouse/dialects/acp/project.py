@@ -167,6 +167,8 @@ class Projector:
         return [{**made, "description": event.message} if event.message else made]
 
     def _custom(self, event: CustomEvent) -> Made:
+        if event.namespace == "pilothouse" and event.event_name == "session_info_update":
+            return [{"sessionUpdate": event.event_name, "title": event.data.get("title")}]
         if event.namespace != "acp":
             return []
         if event.event_name == "session_setup":

@@ -11,7 +11,7 @@ Nothing is swallowed: what has no event type becomes `custom`, what cannot be re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 from ...acp.lenient import Repair
@@ -95,12 +95,20 @@ class Translator:
     def status(self) -> SessionStatus:
         return self._stream.status
 
-    def update(self, update: Any, now: str) -> list[ACPEvent]:
+    def update(self, update: Any, now: str, *, typed: Any = None) -> list[ACPEvent]:
         """The events of one `session/update`: its `update` object as JSON bytes, as a dict, or decoded.
 
-        Bytes are kept verbatim as the source; give them whenever there are any. There is always at least one event.
+        Bytes are kept verbatim as the source; give them whenever there are any, and beside them what `read_update` made
+        of them, if that was done already. There is always at least one event.
         """
-        return self._updates.take(update, now)
+        return self._updates.take(update, now, typed)
+
+    def pieces(self, updates: Iterable[bytes], now: str) -> list[ACPEvent]:
+        """The events of updates that go on with the message or thought that is open, one of each.
+
+        It ends before the first update that does anything else, which `update` must be given.
+        """
+        return self._updates.pieces(updates, now)
 
     # -- the session --
 

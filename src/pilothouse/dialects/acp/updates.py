@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -32,10 +33,12 @@ from .resources import Resources, rate_limit
 from .speech import CHUNKS, Speech
 from .stream import Stream
 
-__all__ = ["Updates"]
+__all__ = ["Updates", "is_plain", "read_update"]
 
 UNREADABLE = 4000
 """Characters of an unreadable line that its diagnostic keeps."""
+
+_UNICODE = re.compile(rb"\\u")
 
 LEVELS = ("info", "warning", "error", "success")
 
@@ -63,17 +66,13 @@ class Updates:
         self._on_repair = on_repair
         self._source = b""
 
-    def take(self, update: Any, now: str) -> list[ACPEvent]:
-        """The events of one update."""
+    def take(self, update: Any, now: str, typed: Any = None) -> list[ACPEvent]:
+        """The events of one update; `typed` is what `read_update` made of it, if that was done already."""
         stream = self._stream
         stream.now = now
-        typed: Any = None
         source = update
-        if type(update) is bytes and _is_plain(update):
-            try:
-                typed = _decode(update)
-            except UNDECODABLE:
-                pass  # the long way can tell what it is
+        if typed is None and type(update) is bytes and is_plain(update):
+            typed = read_update(update)
         if typed is None:
             typed, source = self._repaired(_as_json(update))
             if typed is None:
@@ -89,6 +88,21 @@ class Updates:
             return [event]
         self.speech.chunk(kind, typed)
         return stream.take(source)
+
+    def pieces(self, updates: Iterable[bytes], now: str) -> list[ACPEvent]:
+        """The events of updates that go on with what is open; ends before the first that does not."""
+        self._stream.now = now
+        delta = self.speech.delta
+        events: list[ACPEvent] = []
+        for update in updates:
+            typed = read_update(update) if is_plain(update) else None
+            kind = CHUNKS.get(type(typed))
+            event = None if kind is None else delta(kind, typed)
+            if event is None:
+                break
+            event.source = update
+            events.append(event)
+        return events
 
     def _repaired(self, source: bytes) -> tuple[Any, bytes]:
         """An update that is not plain, or not in the schema: mended, kept as unknown, or unreadable (then None)."""
@@ -230,16 +244,32 @@ _HANDLERS: dict[type, Callable[[Updates, Any], None]] = {
 }
 
 
-def _is_plain(update: bytes) -> bool:
+def is_plain(update: bytes) -> bool:
     """Whether the bytes can be kept as they are: the decoder does not look into fields that it skips."""
-    # a single byte is looked for ten times as fast as two, and most updates have no escape at all
-    if update.isascii() and (b"\\" not in update or b"\\u" not in update):
-        return True
+    # most updates have no escape at all, and in one that is full of them this pattern is found faster than as bytes
+    if b"\\" not in update or _UNICODE.search(update) is None:
+        return update.isascii() or _is_text(update)
     try:
         msgspec.json.decode(update)
     except UNDECODABLE:
         return False
     return True
+
+
+def _is_text(update: bytes) -> bool:
+    try:
+        update.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def read_update(update: bytes) -> Any | None:
+    """An update that is plain, as its type; None for what the schema does not have."""
+    try:
+        return _decode(update)
+    except UNDECODABLE:
+        return None  # the long way can tell what it is
 
 
 def _as_json(update: Any) -> bytes:

@@ -10,13 +10,14 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from ..patterns import matching
 from .programs import names
 
-_DRIVE = re.compile(r"(?:[\\/]{2}[?.][\\/])?([A-Za-z]):(?:[\\/]|$)").match
-_HOME = re.compile(r"(?:~[A-Za-z0-9_.-]*|\$HOME|\$\{HOME\}|\$env:USERPROFILE|%USERPROFILE%)(?=/|\\|$)").match
-_HERE = re.compile(r"(?:\$PWD|\$\{PWD\})(?=/|$)").match
-_TEMPORARY = re.compile(r"(?:\$TMPDIR|\$\{TMPDIR(?::-[\w/]*)?\}|\$TMP|\$TEMP)(?=/|$)").match
-_HOME_PATH = re.compile(r"/(?:home|Users)/[^/]+|/root").match
+_DRIVE = matching(r"(?:[\\/]{2}[?.][\\/])?([A-Za-z]):(?:[\\/]|$)")
+_HOME = matching(r"(?:~[A-Za-z0-9_.-]*|\$HOME|\$\{HOME\}|\$env:USERPROFILE|%USERPROFILE%)(?=/|\\|$)")
+_HERE = matching(r"(?:\$PWD|\$\{PWD\})(?=/|$)")
+_TEMPORARY = matching(r"(?:\$TMPDIR|\$\{TMPDIR(?::-[\w/]*)?\}|\$TMP|\$TEMP)(?=/|$)")
+_HOME_PATH = matching(r"/(?:home|Users)/[^/]+|/root")
 
 HARMLESS_DEVICES = names(
     "/dev/null /dev/zero /dev/stdin /dev/stdout /dev/stderr /dev/tty /dev/random /dev/urandom /dev/full /dev/fd"
@@ -25,22 +26,22 @@ TEMPORARY = ("/tmp", "/var/tmp", "/private/tmp", "/private/var/tmp", "/var/folde
 SYSTEM = names("etc usr bin sbin boot dev proc sys var lib lib32 lib64 libx32 run System Library Applications opt")
 # the tops whose loss is the loss of a machine or a home
 TOPS = SYSTEM | frozenset({"home", "Users", "root", "mnt", "media", "srv", "Volumes", "private"})
-_BLOCK_DEVICE = re.compile(
+_BLOCK_DEVICE = matching(
     r"/dev/(?:sd[a-z]|hd[a-z]|vd[a-z]|xvd[a-z]|nvme\d|mmcblk\d|r?disk\d|mapper/|md\d|dm-\d|loop\d|sr\d|mem$|kmem$|port$"
     r"|mtd|ubi|zd\d|nbd\d|disk/|raw/|[shv]d\*|\*|sd\?)|\\\\\.\\physicaldrive",
     re.IGNORECASE,
-).match
-_ACCOUNTS = re.compile(
+)
+_ACCOUNTS = matching(
     r"/etc/(?:passwd|shadow|gshadow|group|sudoers|sudoers\.d(?:/.*)?|pam\.d(?:/.*)?|pam\.conf|ld\.so\.preload"
     r"|ssh/sshd_config.*|security/.*|master\.passwd)-?$|(?:^|.*/)\.ssh/authorized_keys2?$"
-).match
-_SECRET_SYSTEM = re.compile(
+)
+_SECRET_SYSTEM = matching(
     r"/etc/(?:shadow|gshadow|passwd|sudoers|master\.passwd|krb5\.keytab|ssl/private|ssh|security|ipsec\.secrets|ppp"
     r"|wireguard|openvpn|kubernetes)(?:[-/.].*)?$|/proc/(?:\d+|self|\*|\$\$)/(?:environ|mem|maps|fd|root|cwd)|/proc/kcore"
     r"|/var/run/docker\.sock|/run/docker\.sock|/run/secrets|/var/run/secrets|/var/lib/(?:docker|kubelet|mysql|postgresql)"
     r"|/Library/Keychains|/dev/(?:mem|kmem)"
-).match
-_SECRET = re.compile(
+)
+_SECRET = matching(
     r"""(?:^|.*/)(?:
         \.ssh|\.gnupg|\.aws|\.azure|\.kube|\.password-store|\.pki|\.oci|\.vault-token|\.terraform\.d/credentials.*
         |\.docker/config\.json|\.config/(?:gh|gcloud|hub|op|sops|doctl|rclone|heroku|fly|stripe|containers/auth\.json
@@ -55,8 +56,8 @@ _SECRET = re.compile(
         |\.subversion/auth|\.config/pip/pip\.conf|\.databrickscfg|\.snowsql|\.boto|\.s3cfg|\.rclone\.conf
         )(?:/.*)?$""",
     re.VERBOSE,
-).match
-_SECRET_NAME = re.compile(
+)
+_SECRET_NAME = matching(
     r"""(?:\.env(?:rc)?|\.env[.~_-].*|.+\.env|\.netrc|_netrc|\.npmrc|\.yarnrc(?:\.yml)?|\.pypirc|\.git-credentials|\.pgpass
         |\.my\.cnf|\.htpasswd|\.dockercfg|\.(?:bash|zsh|sh|python|psql|mysql|node_repl|rediscli|sqlite)_?history
         |.+\.(?:pem|key|p12|pfx|p8|jks|keystore|kdbx|ppk|asc|gpg|keychain(?:-db)?|ovpn|age)
@@ -65,13 +66,13 @@ _SECRET_NAME = re.compile(
         |\.vault[-_]pass.*|terraform\.tfstate.*|.+\.tfvars|kubeconfig.*|wallet\.dat|Login\ Data|logins\.json|key[34]\.db
         |cookies\.sqlite|auth\.json|token\.json|\.authinfo(?:\.gpg)?|gradle-secrets.*|sam|ntds\.dit)$""",
     re.VERBOSE | re.IGNORECASE,
-).match
-_PUBLIC_NAME = re.compile(
+)
+_PUBLIC_NAME = matching(
     r"(?:\.env\.(?:example|sample|template|dist|defaults?|schema)|.+\.(?:example|sample|template)|.*\.pub|known_hosts"
     r"|example\.env|sample\.env|template\.env)$",
     re.IGNORECASE,
-).match
-_AUTORUN = re.compile(
+)
+_AUTORUN = matching(
     r"""(?:^|.*/)(?:
         \.bashrc|\.bash_profile|\.bash_login|\.bash_logout|\.bash_aliases|\.profile|\.zshrc|\.zshenv|\.zprofile|\.zlogin
         |\.zlogout|\.kshrc|\.cshrc|\.tcshrc|\.login|\.inputrc|\.xinitrc|\.xprofile|\.xsession(?:rc)?|\.config/fish(?:/.*)?
@@ -87,7 +88,7 @@ _AUTORUN = re.compile(
         )$|/etc/(?:cron.*|systemd|init\.d|rc.*|profile.*|bash.*|zsh.*|environment|xdg/autostart|ld\.so.*|udev|apt/apt\.conf.*)(?:/.*)?$
         |/var/spool/(?:cron|at)(?:/.*)?$|/(?:usr/)?lib/systemd(?:/.*)?$|/etc/crontab$""",
     re.VERBOSE,
-).match
+)
 
 
 class Place(NamedTuple):

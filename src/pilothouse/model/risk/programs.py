@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from ..patterns import fully_matching, searching
+
 
 def names(text: str) -> frozenset[str]:
     """The blank-separated names in a text."""
@@ -157,10 +159,10 @@ LISTS: Final = names(
     " prefix home"
 )  # fmt: skip
 
-INTERPRETERS: Final = re.compile(
+INTERPRETERS: Final = fully_matching(
     r"(?:python|pypy|ruby|perl|node|nodejs|php|lua|luajit|bun|deno|Rscript|julia|groovy|tclsh|expect|osascript|elixir|iex"
     r"|ts-node|tsx|pwsh|powershell|cmd|wscript|cscript|java|scala|kotlin|swift|ghci|irb|pry|ipython)[\d.]*(?:\.exe)?"
-).fullmatch
+)
 SHELL_NAMES: Final = names("sh bash zsh dash ksh ash fish rbash mksh csh tcsh yash")
 # programs whose scripts or options may hold commands of the shell
 HIDING: Final = names("vim vi nvim ex gvim gdb awk gawk mawk nawk jq emacs tclsh sqlite3")
@@ -176,7 +178,7 @@ DATABASES: Final = names(
     "psql mysql mariadb sqlite3 sqlite mongo mongosh redis-cli cqlsh clickhouse clickhouse-client sqlcmd duckdb"
     " cockroach bq snowsql influx isql sqlplus usql litecli pgcli mycli valkey-cli supabase prisma"
 )  # fmt: skip
-QUERY: Final = re.compile(
+QUERY: Final = searching(
     r"\b(?:drop\s+(?:table|database|schema|index|view|user|role|column|owned|collection|keyspace|type|function|trigger)"
     r"|truncate(?:\s+table)?\s+\w|delete\s+from|alter\s+(?:table|user|role|database|system)|grant\s+\w|revoke\s+\w|update\s+\S+\s+set"
     r"|insert\s+into|replace\s+into|create\s+(?:or\s+replace\s+)?(?:user|role|function|extension)|copy\s+\S+\s+(?:to|from)"
@@ -184,8 +186,8 @@ QUERY: Final = re.compile(
     r"|load_extension|pg_read_file|lo_export|into\s+(?:out|dump)file|shutdown|reset\s+--force)|\\!|\bsystem\s+[\w./]"
     r"|(?:^|[\s;])\.(?:shell|system|import|load|output|once|read|restore|save|backup)\b",
     re.IGNORECASE,
-).search
-CODE_DANGER: Final = re.compile(
+)
+CODE_DANGER: Final = searching(
     r"rmtree|unlink|os\.remove|os\.rmdir|removedirs|shutil|subprocess|os\.system|os\.exec|os\.popen|os\.spawn"
     r"|pty\.spawn|child_process|execSync|spawnSync|fs\.(?:rm|unlink|rmdir|chmod|chown)|\brm(?:dir)?(?:Sync)?\(|rimraf|FileUtils|File\.delete"
     r"|Dir\.delete|Deno\.(?:remove|run|Command)|\bsystem\b|\bexec\b|\bqx\b|popen|shell_exec|passthru|proc_open|`"
@@ -194,19 +196,19 @@ CODE_DANGER: Final = re.compile(
     r"|os\.setuid|do shell script|Remove-Item|Invoke-(?:Expression|WebRequest)|\biex\b|DownloadString|os\.environ"
     r"|process\.env|ENV\[|base64|b64decode|marshal|pickle|\.write_|Start-Process|Runtime\.getRuntime",
     re.IGNORECASE,
-).search
+)
 # both in one piece of code: a shell for someone else; code from elsewhere that is run
-CODE_SOCKET: Final = re.compile(r"socket|IO::Socket|net\.connect|fsockopen|TCPClient", re.IGNORECASE).search
-CODE_SHELL: Final = re.compile(
+CODE_SOCKET: Final = searching(r"socket|IO::Socket|net\.connect|fsockopen|TCPClient", re.IGNORECASE)
+CODE_SHELL: Final = searching(
     r"dup2|pty\.spawn|/bin/(?:ba|z)?sh|cmd\.exe|powershell|\bexec\b|open\(STDIN|>&", re.IGNORECASE
-).search
-CODE_FETCH: Final = re.compile(
+)
+CODE_FETCH: Final = searching(
     r"urlopen|requests\.get|httpx\.get|\bfetch\(|DownloadString|Invoke-WebRequest|\biwr\b|Net::HTTP|\bcurl\b|\bwget\b",
     re.IGNORECASE,
-).search
-CODE_RUN: Final = re.compile(
+)
+CODE_RUN: Final = searching(
     r"\bexec\b|\beval\b|\bsystem\b|subprocess|\biex\b|Invoke-Expression|\|\s*(?:ba)?sh\b", re.IGNORECASE
-).search
+)
 
 # variables through which another program is made to run code, and values that do no harm there
 CODE_VARIABLES: Final = names(

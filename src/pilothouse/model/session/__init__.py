@@ -24,6 +24,7 @@ from .items import (
     Thought,
     ToolCall,
 )
+from .shedding import shed
 from .state import ContextWindow, FileState, Progress, RateLimit, SubAgent, Turn
 from .status import ACTIVE, MOVES, STATUSES, TRANSITIONS, WAITING, Move, can_move, check_move, status_after
 from .summary import milliseconds_between, summary
@@ -67,6 +68,7 @@ __all__ = [
     "line_counts",
     "load",
     "milliseconds_between",
+    "shed",
     "sound",
     "status_after",
     "summary",

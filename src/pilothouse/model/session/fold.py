@@ -84,7 +84,7 @@ class Session(State):
         plain["pendingApprovals"] = _plain(self.pending_approvals)
         plain["pendingQuestions"] = _plain(self.pending_questions)
         plain["summary"] = _plain(summary(self))
-        plain["itemsCount"] = len(kept)
+        plain["itemsCount"] = self.index.shed.items + len(kept)
         return plain
 
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from ...acp.naming import camel
 from ..records import ChangeType, CostBreakdown, EnvironmentContext, SessionStatus, Todo, TokenUsage
+from .counts import Count
 from .items import (
     Approval,
     Artifact,
@@ -113,7 +114,10 @@ class Progress(Part):
 
 
 class Index:
-    """Where to find things. Ids may be used again: each table has the last item of an id."""
+    """Where to find things. Ids may be used again: each table has the last item of an id.
+
+    `shed` counts the items that were let go of; with any in it, the session is no longer all in its fields.
+    """
 
     __slots__ = (
         "agents",
@@ -125,6 +129,7 @@ class Index:
         "pending",
         "plans",
         "questions",
+        "shed",
         "texts",
     )
 
@@ -139,6 +144,7 @@ class Index:
         self.plans: dict[tuple[str | None, str], Plan] = {}
         self.compactions: dict[str, Compaction] = {}
         self.chatter = 0
+        self.shed = Count()
         for item in items:
             self.add(item)
 
@@ -173,6 +179,22 @@ class Index:
         """The item ended, or was answered."""
         self.open.pop(id(item), None)
         self.pending.pop(id(item), None)
+
+    def forget(self, item: SessionItem) -> None:
+        """The item is let go of."""
+        if isinstance(item, ToolCall):
+            _drop(self.calls, item.tool_call_id, item)
+        elif isinstance(item, (Message, Thought)):
+            _drop(self.texts, text_key(item), item)
+        elif isinstance(item, Approval):
+            _drop(self.approvals, item.request_id, item)
+        elif isinstance(item, Plan):
+            _drop(self.plans, (item.turn_id, item.plan_id), item)
+
+
+def _drop(table: dict[Any, Any], key: Any, item: SessionItem) -> None:
+    if table.get(key) is item:
+        del table[key]
 
 
 def text_key(item: Message | Thought) -> tuple[str, str]:

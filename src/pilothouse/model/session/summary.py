@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from ..records import FileChangeSummary, SessionSummary, TokenUsage
-from .items import Failure, Message, ToolCall
+from .counts import counted
 from .state import State
 
 __all__ = ["milliseconds_between", "summary"]
@@ -17,15 +17,7 @@ def summary(session: State) -> SessionSummary:
     Messages are the user's and the agent's. Errors are those of the session and the calls that failed; a call that
     was cancelled is not one.
     """
-    calls = messages = errors = 0
-    for item in session.items:
-        if isinstance(item, ToolCall):
-            calls += 1
-            errors += item.status == "failed"
-        elif isinstance(item, Message):
-            messages += item.role in ("user", "assistant")
-        elif isinstance(item, Failure):
-            errors += item.count
+    count = counted(session.items, session.index.shed)
     return SessionSummary(
         files_changed=[
             FileChangeSummary(
@@ -38,9 +30,9 @@ def summary(session: State) -> SessionSummary:
         ],
         token_usage=session.usage or TokenUsage(input_tokens=0, output_tokens=0),
         duration=milliseconds_between(session.started_at, session.updated_at),
-        tool_calls_count=calls,
-        messages_count=messages,
-        error_count=errors,
+        tool_calls_count=count.calls,
+        messages_count=count.messages,
+        error_count=count.errors,
         cost=session.cost,
     )
 

@@ -10,23 +10,37 @@ from typing import Any
 __all__ = ["Text", "decode_text", "encode_text", "sound"]
 
 
+MANY = 1_000
+"""Pieces after which they are put together: a million short strings weigh ten times what their text does."""
+
+
 class Text:
     """A string that grows. `str()` of it is its value."""
 
-    __slots__ = ("_pieces",)
+    __slots__ = ("_pieces", "_recent")
 
     def __init__(self, text: str = "") -> None:
         self._pieces = [text] if text else []
+        self._recent: list[str] = []
 
     def append(self, piece: str) -> None:
         if piece:
-            self._pieces.append(piece)
+            self._recent.append(piece)
+            if len(self._recent) > MANY:
+                self._settle()
+
+    def _settle(self) -> None:
+        """Put the recent pieces together, each once: a long text is not copied again and again."""
+        if self._recent:
+            self._pieces.append("".join(self._recent))
+            self._recent = []
 
     def replace(self, text: str) -> None:
         """Forget what came before."""
-        self._pieces = [text] if text else []
+        self._pieces, self._recent = [text] if text else [], []
 
     def __str__(self) -> str:
+        self._settle()
         if len(self._pieces) > 1:
             self._pieces = ["".join(self._pieces)]
         return self._pieces[0] if self._pieces else ""
@@ -35,10 +49,10 @@ class Text:
         return f"Text({str(self)!r})"
 
     def __bool__(self) -> bool:
-        return bool(self._pieces)
+        return bool(self._pieces or self._recent)
 
     def __len__(self) -> int:
-        return sum(map(len, self._pieces))
+        return sum(map(len, self._pieces)) + sum(map(len, self._recent))
 
     def __contains__(self, part: str) -> bool:
         return part in str(self)

@@ -1,0 +1,91 @@
+"""Choosing a mode or an option in a session: the agent is told, and what it makes of that is recorded once.
+
+An agent that must be started first is to have what is chosen now, not what was before; so what is being chosen is known
+to whoever restores choices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any
+
+from ..adapters.running import RunningAgent
+from .calls import Calls
+from .choices import Choices
+from .listening import Listener
+from .recorder import Recorder
+
+__all__ = ["Choosing"]
+
+Chosen = Callable[[Choices], None]
+
+
+class Choosing:
+    """Of one session. `started` gives the agent with the session open."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        listener: Listener,
+        calls: Calls,
+        started: Callable[[], Awaitable[RunningAgent]],
+    ) -> None:
+        self._recorder = recorder
+        self._listener = listener
+        self._calls = calls
+        self._started = started
+        self._under_way: Chosen | None = None
+
+    async def mode(self, mode_id: str, meta: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """What the agent answers. Raises Unsupported, AgentFailed.
+
+        An agent that says that it went into another mode is in that one.
+        """
+        chosen = partial(Choices.choose_mode, mode_id=mode_id)
+        told, answer = await self._choose("session/set_mode", _with(meta, modeId=mode_id), chosen)
+        if not told and self._recorder.session.mode != mode_id:
+            self._told({"sessionUpdate": "current_mode_update", "currentModeId": mode_id})
+        await self._recorder.commit()
+        return answer
+
+    async def option(self, config_id: str, value: Any, meta: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """What the agent answers. Raises Unsupported, AgentFailed."""
+        kind = {"type": "boolean"} if isinstance(value, bool) else {}
+        params = _with(meta, configId=config_id, value=value, **kind)
+        chosen = partial(Choices.choose_option, config_id=config_id, value=value)
+        _, answer = await self._choose("session/set_config_option", params, chosen)
+        options = answer.get("configOptions")
+        if isinstance(options, list) and options != self._recorder.session.config_options:
+            self._told({"sessionUpdate": "config_option_update", "configOptions": options})
+        await self._recorder.commit()
+        return answer
+
+    async def _choose(self, method: str, params: dict[str, Any], chosen: Chosen) -> tuple[bool, dict[str, Any]]:
+        """A call that chooses something; whether the agent said which mode it is in now, and its answer."""
+        self._under_way = chosen
+        try:
+            await self._started()
+        finally:
+            self._under_way = None
+        before = self._listener.modes_told
+        answer = await self._calls.call(method, params)
+        return self._listener.modes_told > before, answer
+
+    async def choices(self) -> Choices:
+        """What was chosen in the session, by whomever. Raises NotStored."""
+        choosing = self._under_way
+        await self._recorder.commit()
+        choices = Choices(self._recorder.session)
+        if choosing is not None:
+            choosing(choices)
+        return choices
+
+    def _told(self, update: dict[str, Any]) -> None:
+        """An agent answered with what it did not also send as an update."""
+        self._recorder.record(self._recorder.translator.update(update, self._recorder.now()))
+
+
+def _with(meta: Mapping[str, Any] | None, **params: Any) -> dict[str, Any]:
+    """Params, with `_meta` if there is any."""
+    return {**params, "_meta": dict(meta)} if meta else params
