@@ -7,15 +7,18 @@ READY := $(VENV)/.ready
 JOBS ?= 2
 NODE := tests/interop
 NODE_READY := $(NODE)/node_modules/.ready
+WEB := web
+WEB_READY := $(WEB)/node_modules/.ready
 SDK := agent-client-protocol==0.12.1
 SDK_READY := $(VENV)/sdk/.ready
 LAB ?= $(HOME)/.cache/pilothouse-lab
+CLAUDE_READY := $(LAB)/npm/claude-code/installed
 AGENTS ?= claude claude-code opencode gemini codex goose
 
-.PHONY: help run test soak lab check format generate bench build clean install
+.PHONY: help run test web web-test soak lab check format generate bench build clean install
 
 help: ## list the commands
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
 install: $(READY) ## make the virtual environment with everything in it
 
@@ -26,10 +29,18 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
 	@touch $@
 
-# Node programs that tests talk to; without npm those tests are skipped and say so.
-$(NODE_READY): $(NODE)/package.json
-	@if command -v npm >/dev/null; then cd $(NODE) && npm install --no-audit --no-fund --loglevel=error && touch node_modules/.ready; \
-	else echo "npm not found: tests against the TypeScript SDK will be skipped"; fi
+# Node programs that tests talk to; without npm some of those tests are skipped, and those with editors' clients fail.
+$(NODE_READY): $(NODE)/package-lock.json
+	@if command -v npm >/dev/null; then cd $(NODE) && npm ci --no-audit --no-fund --loglevel=error && touch node_modules/.ready; \
+	else echo "npm not found: tests against the TypeScript SDK will be skipped, those against acpx will fail"; fi
+
+# Claude Code's own program, pinned; without npm the tests against it are skipped.
+$(CLAUDE_READY): tests/lab/agents.py | $(READY)
+	@if command -v npm >/dev/null; then $(BIN)/python -m tests.lab.agents $(LAB) claude-code && touch $@; \
+	else echo "npm not found: tests against Claude Code's own program will be skipped"; fi
+
+$(WEB_READY): $(WEB)/package-lock.json
+	cd $(WEB) && npm ci --no-audit --no-fund --loglevel=error && touch node_modules/.ready
 
 # The official SDK's example agents; they are in its source distribution only.
 $(SDK_READY): $(READY)
@@ -40,9 +51,15 @@ $(SDK_READY): $(READY)
 run: $(READY) ## take the tour: the scripted agent at work in your terminal
 	@$(BIN)/pilothouse demo $$(test -t 0 || echo --approve-all) tour
 
-test: $(READY) $(NODE_READY) $(SDK_READY) ## run every test that this machine can run, after the checks
+test: $(READY) $(NODE_READY) $(SDK_READY) $(CLAUDE_READY) ## run every test that this machine can run, after the checks
 	@$(MAKE) --no-print-directory check
-	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile $(ARGS)
+	PILOTHOUSE_PROGRAMS=$(LAB) $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile $(ARGS)
+
+web: $(WEB_READY) ## bundle the page into web/dist
+	cd $(WEB) && npm run --silent check && npm run --silent build
+
+web-test: $(READY) $(WEB_READY) ## types and tests of the page
+	cd $(WEB) && npm run --silent check && npm run --silent test
 
 check: $(READY) ## formatting, lint, types, generated code
 	$(BIN)/ruff format --check --quiet .
@@ -58,17 +75,18 @@ soak: $(READY) ## half an hour: 200 kills of the hub and of the log, a gibibyte 
 		tests/interaction/test_terminal_output.py tests/e2e/test_server_soak.py
 
 lab: $(READY) ## real agents (AGENTS="claude codex …") against a scripted model; installs up to 2 GB into LAB
-	$(BIN)/python -m tests.lab.agents $(LAB) $(AGENTS)
+	-$(BIN)/python -m tests.lab.agents $(LAB) $(AGENTS)
 	PILOTHOUSE_LAB=$(LAB) PILOTHOUSE_LAB_AGENTS="$(AGENTS)" $(BIN)/python -m pytest -q --tb=short tests/lab $(ARGS)
 
 format: $(READY) ## format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-generate: $(READY) ## write the schema types, the method tables and the reference pages anew
+generate: $(READY) ## write the schema types, the method tables, the reference pages and the types of the page anew
 	$(BIN)/python tools/generate_schema.py
 	$(BIN)/python tools/generate_reference.py
 	$(BIN)/python tools/generate_cli.py
+	$(BIN)/python tools/generate_web_types.py
 
 bench: $(READY) ## compare with the official SDK, with plain JSON, and with what one would write by hand
 	$(BIN)/python bench/acp.py
@@ -76,10 +94,11 @@ bench: $(READY) ## compare with the official SDK, with plain JSON, and with what
 	$(BIN)/python bench/log.py
 	$(BIN)/python bench/hub.py
 	$(BIN)/python bench/server.py
+	$(BIN)/python bench/editor.py
 
 build: $(READY) ## build the wheel and the source distribution
 	$(BIN)/python -m pip install --quiet build
 	$(BIN)/python -m build
 
 clean: ## remove what was built
-	rm -rf $(VENV) $(NODE)/node_modules dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(NODE)/node_modules $(WEB)/node_modules $(WEB)/dist dist .mypy_cache .ruff_cache .pytest_cache

@@ -24,7 +24,7 @@ import difflib
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -42,6 +42,7 @@ __all__ = [
     "home_directory",
     "load_config",
     "parse_server",
+    "runs_pilothouse",
     "server_settings",
 ]
 
@@ -338,11 +339,20 @@ def _editor_agent(server: Any, title: str | None) -> AgentConfig:
         raise ValueError("it has no `command`: its editor installs it by itself")
     arguments = arguments if arguments is not None else []
     env = env if env is not None else {}
+    if isinstance(arguments, list) and runs_pilothouse([command, *map(str, arguments)]):
+        raise ValueError("it is Pilothouse itself")
     if not isinstance(arguments, list) or not all(isinstance(word, str) for word in arguments):
         raise ValueError("`args` is no list of strings")
     if not isinstance(env, dict) or not all(isinstance(value, str) for value in env.values()):
         raise ValueError("`env` is no object of strings")
     return AgentConfig(command=(command, *arguments), env=env, title=title)
+
+
+def runs_pilothouse(command: Sequence[str]) -> bool:
+    """Whether a command is `pilothouse acp`, as a script or by Python: an agent of ours that would lead back to us."""
+    if Path(command[0]).name == "pilothouse":
+        return list(command[1:2]) == ["acp"]
+    return any(list(command[at : at + 3]) == ["-m", "pilothouse.cli", "acp"] for at in range(1, len(command)))
 
 
 def without_comments(text: str) -> str:

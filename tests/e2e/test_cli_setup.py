@@ -150,7 +150,8 @@ def test_doctor_names_what_is_wrong(cli: Cli) -> None:
 
 def test_help_lists_every_command_and_loads_nothing_heavy(cli: Cli) -> None:
     shown = cli("--help").stdout
-    for name in ("run", "ls", "show", "export", "replay", "agents", "policy", "approvals", "doctor", "demo-agent"):
+    names = ("run", "ls", "show", "export", "replay", "setup", "agents", "policy", "approvals", "doctor", "demo-agent")
+    for name in names:
         assert f"\n  {name} " in shown
     heavy = ("rich", "msgspec", "asyncio", "sqlite3", "platformdirs", "importlib.metadata")
     code = (

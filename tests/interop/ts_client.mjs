@@ -6,14 +6,14 @@ import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
 import { Readable, Writable } from "node:stream";
 import { setImmediate } from "node:timers/promises";
-import { RequestError, client, methods, ndJsonStream } from "@agentclientprotocol/sdk";
+import { client, methods, ndJsonStream } from "@agentclientprotocol/sdk";
+import { Terminals, notFound } from "./terminals.mjs";
 
 const TIMEOUT = 10_000;
 const [script, command, ...args] = process.argv.slice(2);
 const steps = new Map(); // the step under way in each session
-const terminals = new Map();
+const terminals = new Terminals();
 const asIs = (params) => params;
-const notFound = (uri) => new RequestError(-32002, "Resource not found", { uri });
 
 // -- the script --
 
@@ -83,48 +83,9 @@ async function onRead({ params: { path, line, limit } }) {
   return { content: lines.slice(start, limit == null ? undefined : start + limit).join("") };
 }
 
-function onCreate({ params: { sessionId, command: program, args: words, env, cwd, outputByteLimit } }) {
-  const variables = Object.fromEntries((env ?? []).map(({ name, value }) => [name, value]));
-  const child = spawn(program, words ?? [], {
-    cwd: cwd ?? undefined,
-    env: { ...process.env, ...variables },
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const terminal = { child, output: "", exited: once(child, "close") };
-  child.stdout.setEncoding("utf8").on("data", (data) => (terminal.output += data));
-  const terminalId = `terminal-${child.pid}`;
-  terminals.set(terminalId, terminal);
-  steps.get(sessionId).report.notes.push(["outputByteLimit", outputByteLimit ?? null]);
-  return { terminalId };
-}
-
-function terminalOf({ terminalId }) {
-  const terminal = terminals.get(terminalId);
-  if (!terminal) throw notFound(terminalId);
-  return terminal;
-}
-
-function onOutput({ params }) {
-  const { child, output } = terminalOf(params);
-  const done = child.exitCode !== null || child.signalCode !== null;
-  const exitStatus = done ? { exitCode: child.exitCode, signal: child.signalCode } : null;
-  return { output, truncated: false, exitStatus };
-}
-
-async function onWait({ params }) {
-  const [exitCode, signal] = await terminalOf(params).exited;
-  return { exitCode, signal };
-}
-
-function onKill({ params }) {
-  terminalOf(params).child.kill("SIGKILL");
-}
-
-async function onRelease({ params }) {
-  const { child, exited } = terminalOf(params);
-  terminals.delete(params.terminalId);
-  child.kill("SIGKILL");
-  await exited;
+function onCreate({ params }) {
+  steps.get(params.sessionId).report.notes.push(["outputByteLimit", params.outputByteLimit ?? null]);
+  return terminals.create(params);
 }
 
 // -- the program --
@@ -138,10 +99,10 @@ const reports = await client({ name: "interop-client" })
   .onRequest(methods.client.fs.readTextFile, onRead)
   .onRequest(methods.client.fs.writeTextFile, ({ params }) => writeFile(params.path, params.content))
   .onRequest(methods.client.terminal.create, onCreate)
-  .onRequest(methods.client.terminal.output, onOutput)
-  .onRequest(methods.client.terminal.waitForExit, onWait)
-  .onRequest(methods.client.terminal.kill, onKill)
-  .onRequest(methods.client.terminal.release, onRelease)
+  .onRequest(methods.client.terminal.output, ({ params }) => terminals.output(params))
+  .onRequest(methods.client.terminal.waitForExit, ({ params }) => terminals.waitForExit(params))
+  .onRequest(methods.client.terminal.kill, ({ params }) => terminals.kill(params))
+  .onRequest(methods.client.terminal.release, ({ params }) => terminals.release(params))
   .onRequest("_interop/echo", asIs, ({ params }) => ({ by: "client", echo: params }))
   .onNotification("_interop/note", asIs, ({ params }) => {
     steps.get(params.sessionId).report.notes.push(["interop/note", params.note]);

@@ -35,6 +35,8 @@ class Agent:
         self.session = f"odd-{os.getpid()}"
         self.authenticated = False
         self.stops = False
+        self.given: dict[str, Any] = {}
+        self.heard: list[Any] = []
         self.mode = "ask"
         self.options: dict[str, Any] = {"model": "small", "web": False, "reach": "near"}
 
@@ -122,6 +124,21 @@ class Agent:
             result = answer(params) if answer is not None else {"error": {"code": -32601, "message": "no such method"}}
             if result is not None:
                 self.send({"id": request_id, **(result if "error" in result else {"result": result})})
+        else:
+            self.heard.append([method, params])
+
+    def on__odd_echo(self, params: dict[str, Any]) -> Any:
+        return {"sessionId": params.get("sessionId"), "got": params}
+
+    def on__odd_refuse(self, params: dict[str, Any]) -> Any:
+        return {"error": {"code": -32099, "message": "not today", "data": {"why": "odd"}}}
+
+    def on_session_fork(self, params: dict[str, Any]) -> Any:
+        if "fork" not in self.how:
+            return {"error": {"code": -32601, "message": "no such method"}}
+        self.given = {"method": "session/fork", **params}
+        self.session = f"{params['sessionId']}-fork"
+        return {"sessionId": self.session, **self.chosen()}
 
     def on_initialize(self, params: dict[str, Any]) -> Any:
         junk = next((word.removeprefix("junk=") for word in self.how if word.startswith("junk=")), None)
@@ -134,8 +151,10 @@ class Agent:
             sys.stderr.write("odd: waiting for a login that never comes\n")
             sys.stderr.flush()
             return None
-        sessions = {"resume": {}} if "resume" in self.how else {}
+        sessions = {name: {} for name in ("resume", "fork", "additionalDirectories") if name in self.how}
         capabilities = {"loadSession": "load" in self.how or "die-on-load" in self.how, "sessionCapabilities": sessions}
+        if "http" in self.how:
+            capabilities["mcpCapabilities"] = {"http": True}
         methods = [{"id": "key", "name": "Key"}] if "auth" in self.how else []
         return {"protocolVersion": 1, "agentCapabilities": capabilities, "authMethods": methods}
 
@@ -144,6 +163,7 @@ class Agent:
         return {}
 
     def on_session_new(self, params: dict[str, Any]) -> Any:
+        self.given = {"method": "session/new", **params}
         if "hang-at-new" in self.how:
             return None
         if "slow-start" in self.how:
@@ -152,7 +172,7 @@ class Agent:
             return {"error": {"code": -32000, "message": "Authentication required"}}
         if "early" in self.how:
             self.update("available_commands_update", availableCommands=[{"name": "early", "description": "e"}])
-        return {"sessionId": self.session, **self.chosen()}
+        return {"sessionId": self.session, "_meta": {"odd": "new", "pilothouse": "spoofed"}, **self.chosen()}
 
     def chosen(self) -> dict[str, Any]:
         """What is offered and chosen, told as this agent tells it."""
@@ -180,6 +200,7 @@ class Agent:
         return [{**option, "currentValue": current[option["id"]]} for option in options]
 
     def on_session_resume(self, params: dict[str, Any]) -> Any:
+        self.given = {"method": "session/resume", **params}
         self.session = params["sessionId"]
         if "tells-by-update" in self.how:
             self.update("current_mode_update", currentModeId=self.mode)
@@ -195,6 +216,7 @@ class Agent:
         return self.chosen()
 
     def on_session_set_mode(self, params: dict[str, Any]) -> Any:
+        self.heard.append(["session/set_mode", params])
         if "stuck" in self.how and params["modeId"] == "ask":
             return {"error": {"code": -32603, "message": "never again"}}
         self.mode = params["modeId"]
@@ -216,6 +238,7 @@ class Agent:
         return {"configOptions": self.config_options()}
 
     def prompt(self, request_id: Any, params: dict[str, Any]) -> None:
+        self.prompted = params
         text = "".join(block.get("text", "") for block in params["prompt"])
         word, _, rest = text.partition(" ")
         result = getattr(self, "do_" + word.replace("-", "_"))(rest) or {"stopReason": "end_turn"}
@@ -453,6 +476,48 @@ class Agent:
 
     def do_read(self, path: str) -> Any:
         self.say(json.dumps(self.call("fs/read_text_file", {"sessionId": self.session, "path": path})))
+
+    def do_put(self, text: str) -> Any:
+        """Has its client write a file, and says the answer."""
+        path, _, content = text.partition(" ")
+        params = {"sessionId": self.session, "path": path, "content": content}
+        self.say("ANSWER " + json.dumps(self.call("fs/write_text_file", params)))
+
+    def do_terminal_calls(self, text: str) -> Any:
+        """Makes a terminal, and then those calls on it that are named, or on one of the given id; says the answers."""
+        command, _, rest = text.partition(" :: ")
+        made = self.call("terminal/create", {"sessionId": self.session, "command": command}) if command else {}
+        self.say("MADE " + json.dumps(made) + "\n")
+        for name in rest.split():
+            name, _, given = name.partition("=")
+            if name == "go":
+                while not Path(given).exists():
+                    time.sleep(0.01)
+                continue
+            one = {"sessionId": self.session, "terminalId": given or made.get("terminalId")}
+            self.say(f"{name} " + json.dumps(self.call(f"terminal/{name}", one)) + "\n")
+
+    def do_terminal_question(self, command: str) -> Any:
+        """Asks about a call that shows a terminal."""
+        made = self.call("terminal/create", {"sessionId": self.session, "command": command})
+        content = [{"type": "terminal", **made}, {"type": "content", "content": {"type": "text", "text": "may I?"}}]
+        tool = {"toolCallId": "q1", "title": command, "kind": "execute", "content": content}
+        params = {"sessionId": self.session, "toolCall": tool, "options": OPTIONS}
+        self.call("session/request_permission", params)
+
+    def do_given(self, text: str) -> Any:
+        """Says with what its session was opened, how it was prompted, and what it heard."""
+        self.say(json.dumps({"given": self.given, "prompted": self.prompted, "heard": self.heard}))
+        return {"stopReason": "end_turn", "_meta": {"odd": "prompt", "pilothouse": "spoofed"}}
+
+    def do_extend(self, method: str) -> Any:
+        """Asks its client something that only that knows."""
+        self.say("ANSWER " + json.dumps(self.call(method, {"sessionId": self.session, "x": 1})))
+
+    def do_announce(self, method: str) -> Any:
+        """Tells its client something that only that knows."""
+        self.send({"method": method, "params": {"sessionId": self.session, "x": [1], "_meta": {"odd": 1}}})
+        self.say("announced")
 
     def do_unasked(self, text: str) -> Any:
         """Does what it should have asked about."""

@@ -21,9 +21,8 @@ from ..hub.hub import Hub
 from ..hub.link import AgentSpec
 from .archive import Archive, lock_holder
 from .hosting import HubHost
-from .recording import recording_of
 
-__all__ = ["Archive", "HubHost", "agent_specs", "lock_holder", "open_archive", "open_hub", "recording_of", "registry"]
+__all__ = ["Archive", "HubHost", "agent_specs", "lock_holder", "open_archive", "open_hub", "registry"]
 
 
 def registry(config: Config, host: SessionHost | None = None) -> Registry:

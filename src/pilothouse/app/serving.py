@@ -1,4 +1,4 @@
-"""A hub put on sockets: that of its home for its owner, and a port for browsers, phones and programs.
+"""A hub put on sockets: those of its home for its owner and editors, and a port for browsers, phones and programs.
 
 Whoever opens a hub on a home also serves it on the home's socket, so that commands in other processes find it. The
 place is written when everything listens and taken back before anything closes, so who finds it can use it.
@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from ..config import Config, ServerConfig
 from ..hub.hub import Hub
 from ..model.events import utc_now
-from ..remote.place import HAS_SOCKETS, Place, clear_place, remove_place, socket_path, write_place
+from ..remote.place import HAS_SOCKETS, Place, acp_path, clear_place, remove_place, socket_path, write_place
 from .agents import AgentList
 from .ports import Bound, file_path, unusable
 
@@ -73,6 +73,7 @@ class Serving:
         await asyncio.to_thread(_load)  # importing all this takes a while, in which the agent can be started
         from ..server.application import application
         from ..server.context import Server
+        from ..server.lines import LineListener
         from ..server.listener import Listener, local_socket, tcp_socket
 
         home, bound = self._config.home, self._bound
@@ -111,6 +112,11 @@ class Serving:
             self._listener = await self._open.enter_async_context(listener)
         except OSError as exc:  # somebody else was quicker to listen
             raise unusable(settings, exc) from exc
+        if HAS_SOCKETS:
+            path = acp_path(path)
+            editors = LineListener(self.server, local_socket(path), default_agent=self._config.settings.default_agent)
+            await self._open.enter_async_context(editors)
+            place = replace(place, acp=str(path))
         if bound is not None:
             place = replace(place, host=place.host or settings.host, port=place.port or bound.port, url=bound.url)
         await asyncio.to_thread(write_place, home, place)
@@ -156,7 +162,7 @@ def _told(opening: asyncio.Task[None]) -> None:
 
 
 def _load() -> None:
-    from ..server import application, listener  # noqa: F401
+    from ..server import application, lines, listener  # noqa: F401
 
 
 def _hosts(settings: ServerConfig) -> frozenset[str]:

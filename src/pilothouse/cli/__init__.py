@@ -8,6 +8,7 @@ from __future__ import annotations
 import click
 
 from .. import __version__
+from .acp import acp
 from .agents import agents
 from .approvals import approvals, approve, deny
 from .attach import attach
@@ -20,6 +21,7 @@ from .prompts import cancel, send
 from .run import run
 from .serve import serve, serve_and_open
 from .sessions import export, ls, replay, show
+from .setup import setup
 from .tidying import archive, delete, rename
 
 __all__ = ["main"]
@@ -34,8 +36,8 @@ class Sections(click.Group):
         ("Look", ("ls", "show", "replay", "export")),
         ("Tidy up", ("rename", "archive", "delete")),
         ("Serve", ("serve", "pair", "devices", "revoke")),
-        ("Set up", ("agents", "policy", "config", "doctor")),
-        ("For other programs", ("demo-agent",)),
+        ("Set up", ("setup", "agents", "policy", "config", "doctor")),
+        ("For other programs", ("acp", "demo-agent")),
     )
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -67,7 +69,7 @@ def main(ctx: click.Context) -> None:
 
 _COMMANDS = (
     *(run, attach, send, cancel, demo, approvals, approve, deny, ls, show, replay, export),
-    *(rename, archive, delete, serve, pair, devices, revoke, agents, policy, config, doctor, demo_agent),
+    *(rename, archive, delete, serve, pair, devices, revoke, setup, agents, policy, config, doctor, acp, demo_agent),
 )
 for _command in _COMMANDS:
     main.add_command(_command)

@@ -6,7 +6,8 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -31,7 +32,7 @@ class Finding(NamedTuple):
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @reported
 def doctor(as_json: bool) -> None:
-    """Look whether everything is in order: Python, SQLite, the home directory, the agents."""
+    """Look whether everything is in order: Python, SQLite, the home directory, the agents, the editors."""
     findings = list(_findings())
     if as_json:
         print_json([finding._asdict() for finding in findings])
@@ -63,6 +64,7 @@ def _findings() -> Iterator[Finding]:
     for look in (_home, _database, _hub):
         yield from look(config)
     yield from _agents(config)
+    yield from _editors()
 
 
 def _python() -> Iterator[Finding]:
@@ -163,3 +165,46 @@ def _agents(config: Config) -> Iterator[Finding]:
 
 def _program(config: Config, name: str) -> str:
     return config.agents[name].command[0]
+
+
+def _editors() -> Iterator[Finding]:
+    """What editors that are here have of us. None of it is a problem: whoever uses no editor needs no entry."""
+    from ..app.editors.files import read
+    from ..app.editors.jsonc import JsoncError
+    from ..app.editors.merging import own_servers
+    from ..app.editors.places import settings_files
+    from ..config import ConfigError
+    from .setup import TITLES
+
+    for editor in ("zed", "jetbrains"):
+        for path in filter(Path.exists, settings_files(editor, Path.home())):
+            where = f"{TITLES[editor]}, {short_path(str(path))}"
+            try:
+                entries = own_servers(read(path) or "")
+            except JsoncError as exc:
+                yield Finding("editor", "note", f"{where}:{exc.line}: column {exc.column}: {exc}")
+                continue
+            except ConfigError as exc:
+                yield Finding("editor", "note", f"{TITLES[editor]}, {exc}")
+                continue
+            if not entries:
+                yield Finding(
+                    "editor", "note", f"{where}: no entry for Pilothouse; `pilothouse setup {editor}` has one"
+                )
+            for name, entry in entries.items():
+                state, words = _entry(entry)
+                yield Finding("editor", state, f"{where}: {name!r} {words}")
+
+
+def _entry(entry: Any) -> tuple[str, str]:
+    """How an editor's entry stands to this program."""
+    import shutil
+
+    from ..app.editors.places import is_this_program
+
+    command = entry.get("command") if isinstance(entry, dict) else None
+    if not isinstance(command, str) or shutil.which(command) is None:
+        return "note", f"runs {command!r}, which is not there; `pilothouse setup` knows what is"
+    given = entry.get("args")
+    words = [command, *map(str, given if isinstance(given, list) else ())]
+    return ("ok", "runs this program") if is_this_program(words) else ("note", f"runs another one: {' '.join(words)}")

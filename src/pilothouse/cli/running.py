@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import difflib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 from msgspec import Struct
@@ -31,6 +29,7 @@ from ..log.records import SessionRecord
 from ..model.session import dump, load
 from ..remote.errors import ConnectionLost, NoHub
 from ..remote.hub import RemoteHub
+from .choosing import checked_agent, usable_agent
 from .conversation import Conversation, Manners
 from .exits import Exit, Failure
 from .output import print_json, say, title_of_prompt
@@ -67,7 +66,7 @@ async def _start(config: Config, options: Options) -> int:
     record = await stored_session(config, options.session) if options.session is not None else None
     agents = registry(config)
     name = _agent_name(config, agents, options, record)
-    launch = _usable(config, agents, name)
+    launch = usable_agent(config, agents, name)
     cwd = options.cwd or (Path(launch.cwd) if launch.cwd else Path.cwd())
     if options.detach:
         return await _handed_over(config, options, name, cwd, record)
@@ -116,7 +115,7 @@ async def _here(
         else:
             title = title_of_prompt(options.prompt)
             session = await hub.start_session(name, cwd, title=title, policy=config.policy)
-        conversation.begin_at(load(dump(session.state)))
+        conversation.begin_at(load(dump(await session.transcript())))
         conversation.join(Here(session))
         try:
             code = await conversation.run(options.prompt)
@@ -247,26 +246,7 @@ def _agent_name(config: Config, agents: Registry, options: Options, record: Sess
     if name is None:
         ready = ", ".join(name for name in agents.names if agents.launch(name) is not None)
         raise Failure(f"name an agent with -a; ready on this machine: {ready}", Exit.USAGE)
-    if name not in agents:
-        close = difflib.get_close_matches(name, agents.names, n=1)
-        hint = f"did you mean {close[0]!r}? " if close else ""
-        raise Failure(f"no agent {name!r} is known; {hint}`pilothouse agents` lists them", Exit.USAGE)
-    return name
-
-
-def _usable(config: Config, agents: Registry, name: str) -> Any:
-    """How the agent is started. Raises AdapterError, Failure."""
-    adapter, launch = agents.get(name), agents.launch(name)
-    if launch is None and name in config.agents:
-        program = config.agents[name].command[0]
-        where = f"`command` of [agents.{name}] in {config.path}"
-        raise Failure(
-            f"{adapter.title} can't be started: its program {program!r} is not found; see {where}", Exit.NO_AGENT
-        )
-    if launch is None:
-        hint = f" To install it: {adapter.install_hint}" if adapter.install_hint else ""
-        raise Failure(f"{adapter.title} is not installed.{hint}", Exit.NO_AGENT)
-    return launch
+    return checked_agent(agents, name)
 
 
 def _why(exc: AgentFailed, agents: Registry, name: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("--log-json", is_flag=True, help="Log one JSON object a line.")
 @click.option("--log-file", type=FILE, help="Log to this file, not to stderr.")
+@click.option("--detach", is_flag=True, hidden=True, help="Go on without a terminal; what it says goes to hub.log.")
 @reported
 def serve(**options: Any) -> None:
     """Start the hub, for browsers, phones, editors and programs.
@@ -41,13 +44,26 @@ def serve(**options: Any) -> None:
     It prints its address and a link that logs one browser in. If it runs already, the same is printed of that one.
     Ctrl-C stops it: turns under way are ended, and every session can be taken up again later.
     """
-    from .service import ServeOptions, start
+    ready = None
+    if options["detach"]:
+        from ..config import home_directory
+        from .background import detach
 
-    sys.exit(start(ServeOptions(**options)))
+        ready = detach(home_directory())
+    sys.exit(_run(ready, **options))
 
 
 def serve_and_open() -> None:
     """What `pilothouse` without a command does."""
-    from .service import ServeOptions, start
+    sys.exit(reported(_run)(browser=sys.stdout.isatty()))
 
-    sys.exit(reported(start)(ServeOptions(browser=sys.stdout.isatty())))
+
+def _run(ready: Callable[[], None] | None = None, **options: Any) -> int:
+    """Start, without looking for garbage: what is loaded stays, and to look would only make the start longer."""
+    gc.disable()
+    try:
+        from .service import ServeOptions, start
+
+        return start(ServeOptions(**options), ready)
+    finally:
+        gc.enable()  # the service did so when it was up; this is for a start that failed

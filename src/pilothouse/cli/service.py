@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
+import logging
 import os
 import signal
 import sys
@@ -25,6 +27,8 @@ from ..app.serving import Serving
 from ..config import Config, ServerConfig, load_config, parse_server, server_settings
 from ..hub.hub import Hub
 from ..hub.session import HubSession
+from ..log.errors import LogLocked
+from ..model.events import utc_now
 from ..remote.hub import RemoteHub, reach
 from .browser import open_browser
 from .exits import Exit, Failure
@@ -35,6 +39,10 @@ from .qr import print_qr
 
 __all__ = ["ServeOptions", "start"]
 
+logger = logging.getLogger(__name__)
+
+PATIENCE = 20.0
+"""Seconds that a hub which is about to end, or has just begun, has before one that nobody watches is started."""
 
 STARTING = (
     "host",
@@ -66,13 +74,18 @@ class ServeOptions(Struct, frozen=True, kw_only=True):
     log_level: str = "warning"
     log_json: bool = False
     log_file: Path | None = None
+    detach: bool = False
 
 
-def start(options: ServeOptions) -> int:
-    """Serve until told to stop; the answer is an exit code. Raises what `exits.reported` explains."""
+def start(options: ServeOptions, ready: Callable[[], None] | None = None) -> int:
+    """Serve until told to stop; the answer is an exit code. Raises what `exits.reported` explains.
+
+    With `ready`, which is called when the hub can be reached, nobody is there who could be asked or told anything.
+    """
     log_to(level=options.log_level, as_json=options.log_json, file=options.log_file)
     config = load_config()
-    return asyncio.run(_start(config, _settings(config, options), options))
+    settings = _settings(config, options)
+    return asyncio.run(_start(config, settings, options) if ready is None else _detached(config, settings, ready))
 
 
 def _settings(config: Config, options: ServeOptions) -> ServerConfig:
@@ -95,6 +108,32 @@ async def _start(config: Config, settings: ServerConfig, options: ServeOptions) 
     except CannotListen as exc:
         raise Failure(str(exc), Exit.USAGE) from exc
     return Exit.OK
+
+
+async def _detached(config: Config, settings: ServerConfig, ready: Callable[[], None]) -> int:
+    """Serve for programs that cannot do without: whatever keeps it from its port does not keep it from its sockets."""
+    if await find_hub(config, patience=PATIENCE) is not None:
+        return Exit.OK
+    options = ServeOptions(quiet=True)
+    for wanted in (settings, replace(settings, port=0), None):
+        if wanted is None:
+            os.environ.pop("PILOTHOUSE_TOKEN", None)  # a port would have needed it; no agent inherits it
+        try:
+            with contextlib.ExitStack() as closing:
+                bound = closing.enter_context(contextlib.closing(bind(wanted))) if wanted is not None else None
+                await _Service(config, bound, options, _ignore, ready).run()
+                return Exit.OK
+        except CannotListen as exc:
+            logger.warning("%s. It is tried on a free port, else it is served without one", exc)
+        except LogLocked:
+            if await find_hub(config, patience=PATIENCE) is None:
+                raise
+            return Exit.OK  # another one was quicker
+    raise AssertionError("can't happen: without a port nothing can be in the way of one")
+
+
+def _ignore(text: str) -> None:
+    pass
 
 
 async def _already(config: Config, running: RemoteHub, options: ServeOptions) -> None:
@@ -132,8 +171,16 @@ def _print_facts(facts: dict[str, str]) -> None:
 class _Service:
     """From the open hub to the closed one."""
 
-    def __init__(self, config: Config, bound: Bound, options: ServeOptions, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        bound: Bound | None,
+        options: ServeOptions,
+        say: Callable[[str], None],
+        ready: Callable[[], None] | None = None,
+    ) -> None:
         self._config = config
+        self._ready = ready
         self._bound = bound
         self._options = options
         self._say = say
@@ -146,7 +193,13 @@ class _Service:
         async with self._hub() as hub, self._serving(hub) as serving:
             for notice in (*hub.notices, *serving.notices):
                 click.echo(notice, err=True)
-            await self._greet(serving)
+            gc.freeze()  # what was loaded stays; a collection that looked at it would hold up every session
+            gc.enable()
+            if self._ready is not None:
+                self._begin_journal()
+                self._ready()
+            else:
+                await self._greet(serving)
             stop = asyncio.ensure_future(self._stop.wait())
             ended = asyncio.ensure_future(serving.wait())
             await asyncio.wait({stop, ended}, return_when=asyncio.FIRST_COMPLETED)
@@ -177,30 +230,34 @@ class _Service:
 
     # -- the greeting --
 
+    def _begin_journal(self) -> None:
+        where = self._bound.url if self._bound is not None else "its sockets only"
+        click.echo(f"{utc_now()} Pilothouse {__version__} serves {self._config.home} at {where}, process {os.getpid()}")
+
     async def _greet(self, serving: Serving) -> None:
         own = await reach(self._config.home)
         link = str((await own.login_link())["url"])
-        if not self._options.quiet:
-            await self._print_greeting(own, serving, link)
+        if not self._options.quiet and self._bound is not None:
+            await self._print_greeting(own, serving, self._bound, link)
         if self._options.browser:
             await open_browser(self._config.home, link)
 
-    async def _print_greeting(self, own: RemoteHub, serving: Serving, link: str) -> None:
+    async def _print_greeting(self, own: RemoteHub, serving: Serving, bound: Bound, link: str) -> None:
         ready = [str(agent["name"]) for agent in serving.agents() if agent.get("installed")]
         click.echo(f"{click.style('Pilothouse', bold=True)} {__version__}")
         facts = {
-            "address": self._bound.url,
+            "address": bound.url,
             "log in": f"{link} (one browser, once, within 5 minutes)",
             "agents": ", ".join(ready) or "none; `pilothouse agents` says how to get some",
             "data": short_path(str(self._config.home)),
         }
         _print_facts(facts)
         if sys.stdout.isatty():
-            await self._print_pairing(own)
+            await self._print_pairing(own, bound)
         click.echo("  Ctrl-C stops it.")
 
-    async def _print_pairing(self, own: RemoteHub) -> None:
-        if self._bound.is_private:
+    async def _print_pairing(self, own: RemoteHub, bound: Bound) -> None:
+        if bound.is_private:
             _print_facts({"phone": f"only this machine reaches the address. {FROM_A_PHONE}"})
             return
         pairing = await own.start_pairing()

@@ -270,7 +270,7 @@ def replay(session: str, speed: float, pause: float, serve: bool) -> None:
         complete(_play(events, speed, pause))
         return
     from ..agents.replay import serve as serve_recording
-    from ..app import recording_of
+    from ..app.recording import recording_of
 
     if sys.stdin.isatty():
         click.echo("This speaks JSON-RPC (ACP) on stdin and stdout; give the command to an ACP client.", err=True)

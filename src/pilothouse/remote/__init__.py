@@ -7,16 +7,21 @@
             ...
 
 `place` finds the hub, `http` speaks to it, `hub` and `session` offer what it can do. What a client holds is a cursor:
-a connection that breaks is made anew where it ended, and nothing is missed or seen twice.
+a connection that breaks is made anew where it ended, and nothing is missed or seen twice. Names are brought when they
+are first used: who only wants to know where a hub is does not need the rest.
 """
 
 from __future__ import annotations
 
-from .errors import Conflict, ConnectionLost, NoHub, NotFound, Refused, RemoteError
-from .hub import RemoteHub, connect
-from .place import Place, read_place
-from .session import RemoteSession, RemoteTurn, TurnEnd, end_of
-from .stream import Stored
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .errors import Conflict, ConnectionLost, NoHub, NotFound, Refused, RemoteError
+    from .hub import RemoteHub, connect
+    from .place import Place, read_place
+    from .session import RemoteSession, RemoteTurn, TurnEnd, end_of
+    from .stream import Stored
 
 __all__ = [
     "Conflict",
@@ -35,3 +40,24 @@ __all__ = [
     "end_of",
     "read_place",
 ]
+
+_HOMES = {
+    "errors": ("Conflict", "ConnectionLost", "NoHub", "NotFound", "Refused", "RemoteError"),
+    "hub": ("RemoteHub", "connect"),
+    "place": ("Place", "read_place"),
+    "session": ("RemoteSession", "RemoteTurn", "TurnEnd", "end_of"),
+    "stream": ("Stored",),
+}
+_LATER = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_LATER[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

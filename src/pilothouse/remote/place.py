@@ -19,20 +19,34 @@ from msgspec import Struct
 
 from ..acp.naming import camel
 
-__all__ = ["Place", "clear_place", "is_private", "read_place", "remove_place", "socket_path", "write_place"]
+__all__ = [
+    "Place",
+    "acp_path",
+    "clear_place",
+    "is_private",
+    "read_place",
+    "remove_place",
+    "socket_path",
+    "write_place",
+]
 
 FILE = "hub.json"
 SOCKET = "hub.sock"
+ACP_SOCKET = "acp.sock"
 LONGEST = 103
 """Bytes of a socket's path: macOS has room for 104 with the zero at the end, Linux for 108."""
 HAS_SOCKETS = hasattr(socket, "AF_UNIX")
 
 
 class Place(Struct, frozen=True, kw_only=True, rename=camel, omit_defaults=True):
-    """Where one hub listens. `socket` is for its owner; `host` and `port` need the token; `url` is for browsers."""
+    """Where one hub listens. `socket` is for its owner; `host` and `port` need the token; `url` is for browsers.
+
+    `acp` is for its owner's editors: a socket on which ACP is spoken, one message a line.
+    """
 
     pid: int
     socket: str | None = None
+    acp: str | None = None
     host: str | None = None
     port: int | None = None
     url: str | None = None
@@ -47,9 +61,7 @@ def read_place(home: Path) -> Place | None:
         place = msgspec.json.decode((home / FILE).read_bytes(), type=Place)
     except (OSError, msgspec.DecodeError):
         return None
-    if place.socket is not None and not _is_safe(home, Path(place.socket)):
-        return None
-    return place
+    return place if all(_is_safe(home, path) for path in _sockets(place)) else None
 
 
 def write_place(home: Path, place: Place) -> None:
@@ -70,8 +82,7 @@ def remove_place(home: Path) -> None:
         return
     with contextlib.suppress(OSError):
         (home / FILE).unlink()
-    if place.socket is not None:
-        _remove_socket(home, Path(place.socket))
+    _remove_sockets(home, place)
 
 
 def clear_place(home: Path) -> None:
@@ -79,8 +90,8 @@ def clear_place(home: Path) -> None:
     place = read_place(home)
     with contextlib.suppress(OSError):
         (home / FILE).unlink()
-    if place is not None and place.socket is not None:
-        _remove_socket(home, Path(place.socket))
+    if place is not None:
+        _remove_sockets(home, place)
 
 
 def socket_path(home: Path) -> Path:
@@ -89,6 +100,11 @@ def socket_path(home: Path) -> Path:
     if len(os.fsencode(path)) <= LONGEST:
         return path
     return Path(tempfile.mkdtemp(prefix="pilothouse-", dir=_runtime())) / SOCKET
+
+
+def acp_path(path: Path) -> Path:
+    """Where editors are awaited: beside the home's socket."""
+    return path.with_name(ACP_SOCKET)
 
 
 def _runtime() -> str | None:
@@ -112,13 +128,18 @@ def _is_mine(found: os.stat_result, others: int) -> bool:
     return mine and not found.st_mode & others
 
 
+def _sockets(place: Place) -> list[Path]:
+    return [Path(path) for path in (place.socket, place.acp) if path is not None]
+
+
 def _is_safe(home: Path, path: Path) -> bool:
-    return path.is_absolute() and (path == home / SOCKET or is_private(path.parent))
+    return path.is_absolute() and (path in (home / SOCKET, home / ACP_SOCKET) or is_private(path.parent))
 
 
-def _remove_socket(home: Path, path: Path) -> None:
-    with contextlib.suppress(OSError):
-        path.unlink()
-    if path.parent != home:
+def _remove_sockets(home: Path, place: Place) -> None:
+    for path in _sockets(place):
         with contextlib.suppress(OSError):
-            path.parent.rmdir()
+            path.unlink()
+    for directory in {path.parent for path in _sockets(place)} - {home}:
+        with contextlib.suppress(OSError):
+            directory.rmdir()

@@ -18,31 +18,26 @@ from ..acp.transport import PullLink
 from .callers import Caller
 from .context import Server
 from .errors import HttpError
+from .gathering import Gathering
 from .identity import address, authenticate
 from .remote_acp import AcpFace
-from .remote_acp.runs import Run, Runs
+from .remote_acp.runs import Run
 from .sockets import STALLED, STRANGERS, TOO_MANY, UNAUTHORIZED, Disconnected, Socket, Stalled, frame
 
 __all__ = ["ROUTES", "SocketLink"]
 
 AUTHENTICATION = 60.0
 """Seconds a client has to authenticate; a person may have to be asked for the token."""
-CHUNK = 64 << 10
-"""Bytes of frames that are gathered at most before they are written."""
 NOBODY = Caller(name="nobody", scopes=frozenset())
 
 
-class SocketLink(PullLink):
+class SocketLink(Gathering, PullLink):
     """A WebSocket as a link. Frames of one turn of the loop are written together. `stalled`: nothing was taken."""
 
     def __init__(self, socket: Socket) -> None:
-        super().__init__()
+        Gathering.__init__(self)
+        PullLink.__init__(self)
         self._socket = socket
-        self._frames: list[bytes] = []
-        self._size = 0
-        self._is_scheduled = False
-        self._is_closed = False
-        self.stalled = False
 
     async def read(self) -> Sequence[bytes]:
         while True:
@@ -59,41 +54,21 @@ class SocketLink(PullLink):
 
     @property
     def unsent(self) -> int:
-        return self._socket.unsent + self._size
+        return self._socket.unsent + self._gathered
 
     def send(self, line: bytes) -> None:
-        if self._is_closed:
-            raise ConnectionClosed
-        self._frames.append(frame(line[:-1]))
-        self._size += len(line)
-        if self._size > CHUNK:
-            self._flush()
-        elif not self._is_scheduled:
-            self._is_scheduled = True
-            asyncio.get_running_loop().call_soon(self._flush_later)
+        self._gather(frame(line[:-1]))
 
     def send_run(self, run: Run) -> None:
         """Updates that other clients get as well: their frames are made once."""
         self._flush()
         self._write(run.framed(frame))
 
-    def _flush_later(self) -> None:
-        self._is_scheduled = False
-        try:
-            self._flush()
-        except ConnectionClosed:
-            pass  # whoever sends next is told
-
-    def _flush(self) -> None:
-        frames, self._frames, self._size = self._frames, [], 0
-        if frames:
-            self._write(b"".join(frames))
-
-    def _write(self, frames: bytes) -> None:
+    def _write(self, data: bytes) -> None:
         if self._is_closed:
             raise ConnectionClosed
         try:
-            self._socket.write(frames)
+            self._socket.write(data)
         except Disconnected:
             self._is_closed = True
             raise ConnectionClosed from None
@@ -103,8 +78,7 @@ class SocketLink(PullLink):
         try:
             await self._socket.drain()
         except Stalled:
-            self.stalled = self._is_closed = True
-            end = ConnectionClosed("Connection closed: the client took nothing for too long")
+            end = self._give_up()
             self._on_end(end)  # whoever else waits for the client need not wait for it to notice
             raise end from None
 
@@ -146,7 +120,7 @@ async def _serve(server: Server, websocket: WebSocket, socket: Socket) -> None:
         authenticate=identify,
         policy=server.default_policy,
         limit=server.limits.subscriptions,
-        runs=_runs(websocket),
+        runs=server.runs,
     )
     try:
         caller = websocket.scope.get("caller")
@@ -166,15 +140,6 @@ async def _serve(server: Server, websocket: WebSocket, socket: Socket) -> None:
         socket.close(STALLED, "nothing was taken for too long; go on by session/resume after the last seq you have")
     else:
         socket.close()
-
-
-def _runs(websocket: WebSocket) -> Runs:
-    """What all clients of this server share; the first of them makes it."""
-    state = websocket.app.state
-    if not hasattr(state, "runs"):
-        state.runs = Runs()
-    runs: Runs = state.runs
-    return runs
 
 
 async def _known(face: AcpFace) -> Caller | None:

@@ -17,6 +17,7 @@ from .failures import Failures
 from .feeds import Feeds
 from .limits import Limits
 from .logins import Logins
+from .remote_acp.runs import Runs
 from .repeats import Repeats
 from .tickets import Tickets
 
@@ -136,6 +137,7 @@ class Server:
         self.clock = clock
         self.connections = Connections(self.limits)
         self.feeds = Feeds(hub.log)
+        self.runs = Runs()
         self.repeats = Repeats()
         self.uploads = asyncio.Semaphore(UPLOADS)
         self.failures = Failures(clock)

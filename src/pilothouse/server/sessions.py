@@ -250,7 +250,8 @@ def _row(record: SessionRecord, live: HubSession | None, pending: int) -> Sessio
 async def _detail(call: Call, session: HubSession, *, items: bool) -> dict[str, Any]:
     record = await call.server.hub.log.sessions.get(session.id)
     own = {camel(name): getattr(record, name) for name in ("agent", "title", *(name for name, _ in _RECORD))}
-    return {**session.snapshot(items=items), **own}
+    found = await session.whole_snapshot() if items else session.snapshot(items=False)
+    return {**found, **own}
 
 
 _SESSION = "/sessions/{id}"

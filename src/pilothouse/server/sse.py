@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import types
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
 from functools import partial
 from typing import Any
 
@@ -28,6 +29,7 @@ __all__ = [
     "listening",
     "packet_frames",
     "wants_gzip",
+    "within",
 ]
 
 MEDIA_TYPE = "text/event-stream"
@@ -146,13 +148,40 @@ class EventStream(Response):
 
     async def _send(self, send: Send, part: bytes) -> None:
         body = part if self._packer is None else self._packer.pack(part)
-        async with asyncio.timeout(self._stall):
-            await send({"type": "http.response.body", "body": body, "more_body": True})
+        await within(self._stall, send({"type": "http.response.body", "body": body, "more_body": True}))
 
     async def _end(self, send: Send) -> None:
         last = b"" if self._packer is None else self._packer.end()
-        async with asyncio.timeout(self._stall):
-            await send({"type": "http.response.body", "body": last, "more_body": False})
+        await within(self._stall, send({"type": "http.response.body", "body": last, "more_body": False}))
+
+
+async def within(seconds: float, work: Awaitable[None]) -> None:
+    """Await work that most often need not wait: a timer is set only when it does. Raises TimeoutError."""
+    steps = work.__await__()
+    try:
+        waits_for = next(steps)
+    except StopIteration:
+        return
+    async with asyncio.timeout(seconds):
+        await _rest(steps, waits_for)
+
+
+@types.coroutine
+def _rest(steps: Generator[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
+    """What is left of work that has begun to wait."""
+    while True:
+        step: Callable[[], Any]
+        try:
+            step = partial(steps.send, (yield waits_for))
+        except GeneratorExit:
+            steps.close()
+            raise
+        except BaseException as exc:
+            step = partial(steps.throw, exc)
+        try:
+            waits_for = step()
+        except StopIteration:
+            return
 
 
 @contextlib.asynccontextmanager

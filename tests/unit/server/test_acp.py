@@ -135,14 +135,16 @@ async def test_it_says_what_it_can_and_nothing_else(tmp_path: Path) -> None:
         wire = json.loads(msgspec.json.encode(answer.agent_capabilities))
         assert wire["loadSession"] is True
         assert sorted(key for key, value in wire["sessionCapabilities"].items() if value is not None) == [
+            "additionalDirectories",
             "close",
             "delete",
+            "fork",
             "list",
             "resume",
         ]
         assert answer.auth_methods == []
         with pytest.raises(RequestError) as caught:
-            await editor.agent.fork_session(session_id="x", cwd=str(tmp_path))
+            await editor.agent.connection.send_request("session/archive", {"sessionId": "x"})
         assert caught.value.code == -32601
 
 
@@ -216,14 +218,6 @@ async def test_nothing_of_a_session_is_sent_before_the_answer_that_names_it(tmp_
         # what is in the answer is not said again, what the agent sent is
         await editor.until(lambda: bool(editor.updates))
         assert editor.kinds == ["available_commands_update"]
-
-
-async def test_what_the_hub_does_not_hand_on_is_said(tmp_path: Path) -> None:
-    async with hub_of(tmp_path) as hub, editing(hub) as editor:
-        server = schema.McpServerStdio(name="x", command="/bin/x", args=[], env=[])
-        answer = await editor.agent.new_session(cwd=str(tmp_path), mcp_servers=[server])
-        assert answer.field_meta is not None
-        assert answer.field_meta["pilothouse"]["ignored"] == ["mcpServers"]
 
 
 async def test_an_agent_is_chosen_by_name(tmp_path: Path) -> None:
@@ -376,11 +370,22 @@ async def test_modes_and_options_are_set_and_told_to_others(tmp_path: Path) -> N
         assert (await hub.session(session_id)).state.mode == "plan"
 
 
+async def test_a_title_is_told_whoever_gave_it(tmp_path: Path) -> None:
+    async with hub_of(tmp_path) as hub, editing(hub) as editor:
+        session_id = await opened(editor, tmp_path)
+        await prompted(editor, session_id, "echo hello")
+        (await hub.session(session_id)).rename("Given elsewhere")
+        await editor.until(lambda: editor.kinds.count("session_info_update") > 1)
+        told = [one["update"] for one in editor.updates if one["update"]["sessionUpdate"] == "session_info_update"]
+        assert [update["title"] for update in told] == ["echo hello", "Given elsewhere"]
+
+
 async def test_extensions_are_the_agents(tmp_path: Path) -> None:
     async with hub_of(tmp_path) as hub, editing(hub) as editor:
         session_id = await opened(editor, tmp_path)
         answer = await editor.agent.ext_method("pilothouse.dev/echo", {"sessionId": session_id, "x": [1]})
         assert answer["x"] == [1]
+        assert answer["sessionId"] == session_id
         for method, params in (("pilothouse.dev/echo", {}), ("unheard/of", {"sessionId": session_id})):
             with pytest.raises(RequestError) as caught:
                 await editor.agent.ext_method(method, params)

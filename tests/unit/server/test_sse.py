@@ -20,6 +20,7 @@ from pilothouse.server.sse import (
     listening,
     packet_frames,
     wants_gzip,
+    within,
 )
 
 
@@ -197,3 +198,64 @@ async def test_work_ends_when_nobody_listens_any_more() -> None:
     server.gone.set()
     with pytest.raises(ClientDisconnect):
         await running
+
+
+# -- work that seldom waits ----------------------------------------------------------------------------------------
+
+
+async def test_work_that_waits_in_steps_is_done_to_its_end() -> None:
+    seen = []
+
+    async def work() -> None:
+        for step in range(3):
+            seen.append(await asyncio.sleep(0.001 * step, step))
+
+    await within(10, work())
+    assert seen == [0, 1, 2]
+
+
+async def test_work_that_waits_too_long_is_cancelled() -> None:
+    seen = []
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+
+    with pytest.raises(TimeoutError):
+        await within(0.01, work())
+    assert seen == ["cancelled"]
+    await asyncio.sleep(0)  # nothing of it is left: this would be cancelled
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2])
+async def test_what_work_raises_is_raised_whether_it_has_waited_or_not(steps: int) -> None:
+    async def work() -> None:
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        raise KeyError("here")
+
+    with pytest.raises(KeyError, match="here"):
+        await within(10, work())
+
+
+async def test_work_whose_task_is_cancelled_may_take_leave_first() -> None:
+    seen = []
+
+    async def work() -> None:
+        seen.append("begun")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.001)
+            seen.append("left")
+
+    task = asyncio.create_task(within(10, work()))
+    while not seen:
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert seen == ["begun", "left"]

@@ -84,13 +84,20 @@ def forbidden(name: str, scope: str) -> RequestError:
     )
 
 
-def setup(kind: Any, session: Session, **facts: Any) -> Any:
-    """How a session is set up, as the answer of a type: its modes, options and models, and our own facts."""
-    found: dict[str, Any] = {"_meta": wire(**facts, status=session.status)}
+def setup(
+    kind: Any, session: Session, *, options: list[Any] | None = None, agent_meta: Any = None, **facts: Any
+) -> Any:
+    """How a session is set up, as the answer of a type: its modes, options and models, and our own facts.
+
+    `options` are those that the client is shown; `agent_meta` is what its agent said of it.
+    """
+    meta = agent_meta if isinstance(agent_meta, dict) else {}
+    found: dict[str, Any] = {"_meta": {**meta, **wire(**facts, status=session.status)}}
     if session.modes and session.mode:
         found["modes"] = {"availableModes": session.modes, "currentModeId": session.mode}
-    if session.config_options:
-        found["configOptions"] = session.config_options
+    shown = session.config_options if options is None else options
+    if shown or kind is schema.SetSessionConfigOptionResponse:
+        found["configOptions"] = shown
     if session.models and session.model:
         found["models"] = {"availableModels": session.models, "currentModelId": session.model}
     return lenient.repair(kind, {**found, "sessionId": session.id}, "result")[0]

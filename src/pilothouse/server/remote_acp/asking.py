@@ -50,6 +50,8 @@ class Asking:
         self._by = by
         self._approves = approves
         self.capabilities = capabilities
+        self.dress: Callable[[dict[str, Any]], dict[str, Any]] = lambda call: call
+        """How a tool call is shown to the client."""
         self._open: dict[str, ApprovalRequestedEvent | UserQuestionEvent] = {}
         self._waiting: dict[str, asyncio.Task[None]] = {}
         self._deciding: set[asyncio.Task[None]] = set()
@@ -93,6 +95,8 @@ class Asking:
             return
         if isinstance(event, ApprovalRequestedEvent):
             params = permission_request(event, self._session_id)
+            if params is not None and isinstance(params.get("toolCall"), dict):
+                params["toolCall"] = self.dress(params["toolCall"])
             ask = self._permission
         else:
             params = elicitation_request(event, self._session_id)

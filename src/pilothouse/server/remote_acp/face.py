@@ -1,50 +1,46 @@
 """The hub as an ACP agent over one link: each method of the protocol, done by the hub, for one client among many.
 
 A session here is a session of the hub, under the hub's id. A client that opens one is attached to it: it gets the
-updates of every turn, whoever prompted, and the agent's questions. Leaving ends nothing but that. Rules a change must
+updates of every turn, whoever prompted, and the agent's questions; one that may prompt and approve is an editor of it,
+whose files and terminals its agent uses as far as it offers them. Leaving ends nothing but that. Rules a change must
 not break: nothing of a session is sent before the answer that names it; a replay is sent before its answer; a prompt
 is answered after all updates of its turn.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable
 from typing import Any
 
-from ... import __version__
 from ...acp import schema
 from ...acp.agent.connection import AgentSideConnection
 from ...acp.connection import Diagnostic
 from ...acp.errors import ConnectionClosed, RequestError
-from ...acp.methods import PROTOCOL_VERSION
 from ...acp.transport import Link
 from ...hub.hub import Hub
+from ...hub.provisions import without_ours
 from ...hub.session import HubSession
-from ...hub.turns import Prompt
 from ...log.records import SessionRecord
-from ..callers import Caller, Scope
+from ...offer import TOKEN_METHOD
+from ..callers import Caller
 from ..titles import checked_title
-from .answers import forbidden, prompt_answer, refusing, setup, wire
+from .answers import refusing, setup, wire
 from .asking import Asking
 from .attachments import Attachments
+from .entrance import Authenticate, Entrance
 from .feed import Outlet
+from .opening import Given, cursor_in, given_by, ours, own_requests
+from .prompts import Prompts
 from .runs import Runs
 
 __all__ = ["TOKEN_METHOD", "AcpFace"]
 
 logger = logging.getLogger(__name__)
 
-TOKEN_METHOD = "pilothouse-token"  # noqa: S105
-"""The id of the way to authenticate: the token, or a device's credential, as `token` in `_meta`."""
 PAGE = 50
 REPORTS = 10
 """Oddities of one client that are written down."""
-
-Authenticate = Callable[[str], Awaitable[Caller | None]]
 
 
 class AcpFace:
@@ -68,17 +64,14 @@ class AcpFace:
         runs: Runs | None = None,
     ) -> None:
         self._hub = hub
-        self._authenticate = authenticate
         self._default_agent = default_agent
         self._policy = policy
-        self._attachments = Attachments(hub, Outlet(link, runs or Runs()), self._asking, limit)
-        self._capabilities = schema.ClientCapabilities()
-        self._prompts: dict[str, list[Prompt]] = defaultdict(list)
-        self._aside: set[asyncio.Task[Any]] = set()
-        self._is_closing = False
-        self.authenticated: asyncio.Future[Caller] = asyncio.get_running_loop().create_future()
-        if caller is not None:
-            self.authenticated.set_result(caller)
+        self._entrance = Entrance(caller, authenticate, lambda: self._side.connection)
+        self._allowed = self._entrance.allowed
+        self.authenticated = self._entrance.authenticated
+        outlet = Outlet(link, runs or Runs())
+        self._attachments = Attachments(hub, outlet, self._asking, lambda: self._entrance.editor, limit)
+        self._prompts = Prompts(self._attachments)
         self._reports = REPORTS
         self._side = AgentSideConnection(self, link, on_diagnostic=self._odd)  # type: ignore[arg-type]  # not all is done
 
@@ -90,11 +83,10 @@ class AcpFace:
 
     async def close(self) -> None:
         """Let the client go. Its turns go on; its questions stay open for others."""
-        self._is_closing = True
+        self._prompts.close()
         await self._side.close()
         await self._attachments.leave_all()
-        if self._aside:
-            await asyncio.wait(set(self._aside))
+        await self._prompts.finish()
         self.authenticated.cancel()
 
     def _odd(self, diagnostic: Diagnostic) -> None:
@@ -102,20 +94,6 @@ class AcpFace:
         if self._reports:
             self._reports -= 1
             logger.info("an ACP client: %s: %s", diagnostic.kind, diagnostic.message)
-
-    def _spawn(self, work: Awaitable[Any]) -> None:
-        task = asyncio.ensure_future(work)
-        self._aside.add(task)
-        task.add_done_callback(self._aside.discard)
-
-    def _allowed(self, scope: Scope) -> Caller:
-        """The caller. Raises RequestError for one that is not known, or may not."""
-        if not self.authenticated.done():
-            raise RequestError.auth_required({"methodId": TOKEN_METHOD})
-        caller = self.authenticated.result()
-        if not caller.may(scope):
-            raise forbidden(caller.name, scope)
-        return caller
 
     # -- the connection --
 
@@ -126,42 +104,13 @@ class AcpFace:
         client_info: schema.Implementation | None = None,
         **kwargs: Any,
     ) -> schema.InitializeResponse:
-        self._capabilities = client_capabilities or schema.ClientCapabilities()
-        description = "The hub's token, or the credential of a paired device, as `token` in `_meta`."
-        method = schema.AuthMethodAgent(id=TOKEN_METHOD, name="Pilothouse token", description=description)
-        known = self.authenticated.done()
-        return schema.InitializeResponse(
-            protocol_version=PROTOCOL_VERSION,
-            agent_capabilities=schema.AgentCapabilities(
-                load_session=True,
-                prompt_capabilities=schema.PromptCapabilities(image=True, audio=True, embedded_context=True),
-                session_capabilities=schema.SessionCapabilities(
-                    list=schema.SessionListCapabilities(),
-                    resume=schema.SessionResumeCapabilities(),
-                    close=schema.SessionCloseCapabilities(),
-                    delete=schema.SessionDeleteCapabilities(),
-                ),
-            ),
-            auth_methods=[] if known else [method],
-            agent_info=schema.Implementation(name="pilothouse", title="Pilothouse", version=__version__),
-            field_meta=wire(agents=sorted(self._hub.agents), agent=self._agent(None)) if known else None,
-        )
+        facts = {"agents": sorted(self._hub.agents), "agent": self._agent(None)}
+        return self._entrance.initialize(client_capabilities, client_info, facts)
 
     async def authenticate(
         self, method_id: str, field_meta: dict[str, Any] | None = None
     ) -> schema.AuthenticateResponse:
-        if method_id != TOKEN_METHOD:
-            raise RequestError.invalid_params({"methodId": method_id, "details": f"expected {TOKEN_METHOD!r}"})
-        if self.authenticated.done():
-            return schema.AuthenticateResponse()
-        token = _ours(field_meta).get("token") or (field_meta or {}).get("token")
-        if not isinstance(token, str) or self._authenticate is None:
-            raise RequestError.invalid_params({"field": "_meta.token", "details": "the token is needed as text"})
-        caller = await self._authenticate(token)
-        if caller is None:
-            raise RequestError.auth_required({"details": "the token is not valid"})
-        if not self.authenticated.done():
-            self.authenticated.set_result(caller)
+        await self._entrance.authenticate(method_id, field_meta)
         return schema.AuthenticateResponse()
 
     # -- sessions --
@@ -173,28 +122,33 @@ class AcpFace:
         additional_directories: list[str] | None = None,
         field_meta: dict[str, Any] | None = None,
     ) -> schema.NewSessionResponse:
-        self._allowed("prompt")
+        caller = self._allowed("prompt")
         self._attachments.check_room()
-        name = self._agent(_ours(field_meta).get("agent"))
-        session = await refusing(self._hub.start_session(name, cwd, policy=self._policy))
+        given = given_by(caller, mcp_servers, additional_directories, field_meta)
+        named = ours(field_meta).get("agent")
+        name, choosable = self._agent(named), not isinstance(named, str)
+        session = await refusing(self._hub.start_session(name, cwd, policy=self._policy, choosable=choosable))
+        session.provide(given.provisions)
         try:
             await refusing(session.start())
         except RequestError:
             await self._hub.delete_session(session.id)  # nobody has heard of it
             raise
         self._attachments.begin(session)
-        state, left_out = session.state, _left_out(mcp_servers, additional_directories)
-        answer: schema.NewSessionResponse = setup(
-            schema.NewSessionResponse, state, agent=name, seq=state.seq, ignored=left_out
-        )
+        answer: schema.NewSessionResponse = self._setup(schema.NewSessionResponse, session, session.state.seq, given)
         return answer
 
     async def load_session(
-        self, session_id: str, cwd: str = "", mcp_servers: list[Any] | None = None, **kwargs: Any
+        self,
+        session_id: str,
+        cwd: str = "",
+        mcp_servers: list[Any] | None = None,
+        additional_directories: list[str] | None = None,
+        field_meta: dict[str, Any] | None = None,
     ) -> schema.LoadSessionResponse:
         """All that was, then the answer, then what comes."""
-        self._allowed("read")
-        answer: schema.LoadSessionResponse = await self._open(schema.LoadSessionResponse, session_id, 0)
+        given = given_by(self._allowed("read"), mcp_servers, additional_directories, field_meta)
+        answer: schema.LoadSessionResponse = await self._open(schema.LoadSessionResponse, session_id, 0, given)
         return answer
 
     async def resume_session(
@@ -205,20 +159,60 @@ class AcpFace:
         additional_directories: list[str] | None = None,
         field_meta: dict[str, Any] | None = None,
     ) -> schema.ResumeSessionResponse:
-        """What comes; with `_meta.pilothouse.after` first what came after that seq."""
-        self._allowed("read")
-        after = _ours(field_meta).get("after")
-        if after is not None and (not isinstance(after, int) or isinstance(after, bool) or after < 0):
-            reason = f"expected a seq, got {after!r}"
-            raise RequestError.invalid_params({"field": "_meta.pilothouse.after", "reason": reason})
-        answer: schema.ResumeSessionResponse = await self._open(schema.ResumeSessionResponse, session_id, after)
+        """What comes; with `_meta.pilothouse.after` first what came after that seq.
+
+        The prompts that `_meta.pilothouse.own` names by their `clientRequestId` are not said back.
+        """
+        given = given_by(self._allowed("read"), mcp_servers, additional_directories, field_meta)
+        after, own = cursor_in(field_meta), own_requests(field_meta)
+        answer: schema.ResumeSessionResponse = await self._open(
+            schema.ResumeSessionResponse, session_id, after, given, own
+        )
         return answer
 
-    async def _open(self, kind: Any, session_id: str, after: int | None) -> Any:
+    async def fork_session(
+        self,
+        session_id: str,
+        cwd: str = "",
+        mcp_servers: list[Any] | None = None,
+        additional_directories: list[str] | None = None,
+        field_meta: dict[str, Any] | None = None,
+    ) -> schema.ForkSessionResponse:
+        """A session of its own with the history of this one; what comes of it from now on."""
+        given = given_by(self._allowed("prompt"), mcp_servers, additional_directories, field_meta)
+        self._attachments.check_room()
+        inherited = (await refusing(self._hub.session(session_id))).state.seq
+        fork = await refusing(self._hub.fork_session(session_id, cwd=cwd or None, provisions=given.provisions))
+        self._attachments.begin(fork, inherited)  # whoever forks a session has it, and is not told it again
+        answer: schema.ForkSessionResponse = self._setup(schema.ForkSessionResponse, fork, fork.state.seq, given)
+        return answer
+
+    async def _open(
+        self, kind: Any, session_id: str, after: int | None, given: Given, own: list[str] | None = None
+    ) -> Any:
         session = await refusing(self._hub.session(session_id))
-        feed = await self._attachments.open(session, after)
+        has_all = session.provide(given.provisions)
+        feed = await self._attachments.open(session, after, own or ())
         feed.start()
-        return setup(kind, session.state, agent=session.agent_name, cwd=session.cwd, seq=feed.cursor)
+        is_given = any(given.provisions.means)
+        return self._setup(kind, session, feed.cursor, given, later=is_given and not has_all)
+
+    def _setup(self, kind: Any, session: HubSession, seq: int, given: Given, *, later: bool = False) -> Any:
+        """How a session is set up, for this client. `later`: its agent runs with something else than was given."""
+        ignored = [*given.refused, *session.ignored]
+        if later:
+            ignored.append({"field": "mcpServers", "reason": "the agent runs; it gets this when it is started anew"})
+        state = session.state
+        return setup(
+            kind,
+            state,
+            options=self._attachments.dressing(session.id).options(state.config_options),
+            agent_meta=session.agent_meta,
+            agent=session.agent_name,
+            cwd=session.cwd,
+            seq=seq,
+            ignored=ignored or None,
+        )
 
     async def list_sessions(
         self, cwd: str | None = None, cursor: str | None = None, **kwargs: Any
@@ -234,7 +228,7 @@ class AcpFace:
         """Leave it. Its agent is ended when nothing is under way, and started again by the next prompt."""
         self._allowed("prompt")
         session = await refusing(self._hub.session(session_id))
-        await self._cancel_own(session)
+        await self._prompts.cancel_own(session)
         await self._attachments.leave(session_id)
         if session.is_idle:
             await refusing(self._hub.release(session_id))
@@ -246,26 +240,35 @@ class AcpFace:
         await refusing(self._hub.delete_session(session_id))
         return schema.DeleteSessionResponse()
 
-    async def set_session_mode(self, session_id: str, mode_id: str, **kwargs: Any) -> schema.SetSessionModeResponse:
+    async def set_session_mode(
+        self, session_id: str, mode_id: str, field_meta: dict[str, Any] | None = None
+    ) -> schema.SetSessionModeResponse:
         self._allowed("prompt")
         session = await refusing(self._hub.session(session_id))
-        await refusing(_stored(session, session.set_mode(mode_id)))
-        return schema.SetSessionModeResponse()
+        answer = await refusing(_stored(session, session.set_mode(mode_id, without_ours(field_meta))))
+        return schema.SetSessionModeResponse(field_meta=_meta(answer))
 
-    async def set_session_model(self, session_id: str, model_id: str, **kwargs: Any) -> schema.SetSessionModelResponse:
+    async def set_session_model(
+        self, session_id: str, model_id: str, field_meta: dict[str, Any] | None = None
+    ) -> schema.SetSessionModelResponse:
         self._allowed("prompt")
         session = await refusing(self._hub.session(session_id))
-        await refusing(_stored(session, session.call("session/set_model", {"modelId": model_id})))
-        return schema.SetSessionModelResponse()
+        meta = without_ours(field_meta)
+        params: dict[str, Any] = {"modelId": model_id, **({"_meta": meta} if meta else {})}
+        answer = await refusing(_stored(session, session.call("session/set_model", params)))
+        return schema.SetSessionModelResponse(field_meta=_meta(answer))
 
     async def set_config_option(
-        self, config_id: str, session_id: str, value: str | bool, **kwargs: Any
+        self, config_id: str, session_id: str, value: str | bool, field_meta: dict[str, Any] | None = None
     ) -> schema.SetSessionConfigOptionResponse:
         self._allowed("prompt")
         session = await refusing(self._hub.session(session_id))
-        await refusing(_stored(session, session.set_config_option(config_id, value)))
+        told = await refusing(_stored(session, session.set_config_option(config_id, value, without_ours(field_meta))))
         state = session.state
-        answer: schema.SetSessionConfigOptionResponse = setup(schema.SetSessionConfigOptionResponse, state)
+        options = self._attachments.dressing(session_id).options(state.config_options)
+        answer: schema.SetSessionConfigOptionResponse = setup(
+            schema.SetSessionConfigOptionResponse, state, options=options, agent_meta=_meta(told)
+        )
         return answer
 
     async def set_session_title(self, session_id: str, title: str | None = None, **kwargs: Any) -> dict[str, Any]:
@@ -286,27 +289,8 @@ class AcpFace:
     ) -> schema.PromptResponse:
         """Wait in the hub's queue, then for the turn, then until all of it has been sent to this client."""
         self._allowed("prompt")
-        if not prompt:
-            raise RequestError.invalid_params({"field": "prompt", "reason": "expected at least one content block"})
-        request_id = _ours(field_meta).get("clientRequestId")
         session = await refusing(self._hub.session(session_id))
-        await self._attachments.opened(session)
-        sent = await refusing(
-            session.send(prompt, client_request_id=request_id if isinstance(request_id, str) else None)
-        )
-        self._attachments.mine(session_id, sent.turn_id)
-        own = self._prompts[session_id]
-        own.append(sent)
-        try:
-            result = await refusing(asyncio.shield(sent.done))
-            ending = await self._attachments.told(session_id, sent.turn_id, result.seq)
-        except asyncio.CancelledError:
-            if not self._is_closing and not sent.done.done():
-                self._spawn(self._cancel_prompts(session, [sent]))  # `$/cancel_request`: it is wanted no longer
-            raise
-        finally:
-            own.remove(sent)
-        return prompt_answer(result, ending)
+        return await self._prompts.prompt(session, prompt, field_meta)
 
     async def cancel(self, session_id: str, **kwargs: Any) -> None:
         """End the running turn, and take back what this client has waiting."""
@@ -316,44 +300,31 @@ class AcpFace:
         except RequestError as exc:  # nobody waits for an answer to this
             logger.info("session/cancel of %s was refused: %s", session_id, exc)
             return
-        # not waited for: what else this client has to say about the session must not wait until the turn is over
-        self._spawn(self._cancel_all(session))
-
-    async def _cancel_all(self, session: HubSession) -> None:
-        for sent in list(self._prompts[session.id]):
-            if sent.phase == "waiting":
-                with contextlib.suppress(Exception):
-                    session.cancel_queued(sent.turn_id)
-        await session.cancel()
-
-    async def _cancel_own(self, session: HubSession) -> None:
-        await self._cancel_prompts(session, list(self._prompts[session.id]))
-
-    async def _cancel_prompts(self, session: HubSession, prompts: list[Prompt]) -> None:
-        """End these prompts, wherever they are, and no others."""
-        for sent in prompts:
-            if sent.done.done():
-                continue
-            if sent.phase == "waiting":
-                with contextlib.suppress(Exception):
-                    session.cancel_queued(sent.turn_id)
-            else:
-                await session.cancel()
+        self._prompts.cancel_all(session)
 
     # -- everything else --
 
-    async def ext_method(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    async def ext_method(self, method: str, params: dict[str, Any]) -> Any:
         """An extension is the agent's: it is asked, if the params name a session."""
         self._allowed("prompt")
-        session_id = params.get("sessionId")
-        if not isinstance(session_id, str):
+        session = await self._addressed(params)
+        if session is None:
             raise RequestError.method_not_found(f"_{method}")
-        session = await refusing(self._hub.session(session_id))
-        rest = {name: value for name, value in params.items() if name != "sessionId"}
-        return await refusing(session.call(f"_{method}", rest))
+        return await refusing(session.extension(f"_{method}", params))
 
     async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
-        """What nobody knows is to be ignored."""
+        """The same for what needs no answer; what nobody knows is to be ignored."""
+        try:
+            self._allowed("prompt")
+            session = await self._addressed(params)
+            if session is not None:
+                await refusing(session.tell(f"_{method}", params))
+        except RequestError as exc:  # nobody waits for an answer to this
+            logger.info("_%s was refused: %s", method[:100], exc)
+
+    async def _addressed(self, params: dict[str, Any]) -> HubSession | None:
+        session_id = params.get("sessionId")
+        return await refusing(self._hub.session(session_id)) if isinstance(session_id, str) else None
 
     def _agent(self, wanted: Any) -> str:
         if isinstance(wanted, str):
@@ -368,25 +339,21 @@ class AcpFace:
             self._side.connection.request,
             by=caller.name,
             approves=caller.may("approve"),
-            capabilities=self._capabilities,
+            capabilities=self._entrance.capabilities,
         )
 
 
-async def _stored(session: HubSession, work: Awaitable[Any]) -> None:
+async def _stored(session: HubSession, work: Awaitable[dict[str, Any]]) -> dict[str, Any]:
     """Do it, and wait until the log has what it changed."""
-    await work
+    answer = await work
     await session.committed()
+    return answer
 
 
-def _ours(meta: Mapping[str, Any] | None) -> dict[str, Any]:
-    own = (meta or {}).get("pilothouse")
-    return own if isinstance(own, dict) else {}
-
-
-def _left_out(mcp_servers: list[Any] | None, directories: list[str] | None) -> list[str] | None:
-    """What a client gave that the hub does not hand on."""
-    given = {"mcpServers": mcp_servers, "additionalDirectories": directories}
-    return [name for name, value in given.items() if value] or None
+def _meta(answer: dict[str, Any]) -> dict[str, Any] | None:
+    """What an agent says beside its answer."""
+    meta = answer.get("_meta")
+    return without_ours(meta) or None if isinstance(meta, dict) else None
 
 
 def _info(record: SessionRecord) -> schema.SessionInfo:

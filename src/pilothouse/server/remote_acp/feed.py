@@ -1,8 +1,8 @@
 """One session followed for one ACP client: stored events become updates, sent in order, each with its `seq`.
 
-An update that an agent sent goes out as it came, but for the seq in its `_meta`. A client's own prompts are not said
-back to it. `cursor` is the seq up to which everything has been sent, which is what the answer to a
-prompt waits for.
+An update that an agent sent goes out as it came, but for the seq in its `_meta` and for what only some clients can show
+(see `dressing`). A client's own prompts are not said back to it. `cursor` is the seq up to which everything has been
+sent, which is what the answer to a prompt waits for.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from ...model.events import (
 )
 from .answers import Ending
 from .asking import Asking
+from .dressing import Dressing, extension
 from .runs import Run, Runs, notification, update_head
 
 __all__ = ["Feed", "Outlet"]
@@ -49,6 +50,8 @@ PIECES = frozenset({"message:delta", "thinking:delta"})
 ENDINGS = 100
 """Turns of this client whose end is kept until it is answered."""
 BATCH = 500
+LEAN = 20
+"""Events before a cursor in which the beginning of its turn is looked for: those of a prompt come all together."""
 
 
 class Outlet:
@@ -88,15 +91,17 @@ class Feed:
         session_id: str,
         outlet: Outlet,
         asking: Asking,
-        capabilities: ClientCapabilities,
+        dressing: Dressing,
         *,
         after: int = 0,
         live_from: int = 0,
         quiet_until: int = 0,
+        extensions_after: int = 0,
     ) -> None:
         """Questions are put once the cursor is at `live_from`: before that they may have had their answer since.
 
-        What we would make of events up to `quiet_until` is left out: the client was told otherwise.
+        What we would make of events up to `quiet_until` is left out: the client was told otherwise. Extensions up to
+        `extensions_after` are history, and mean nothing any more.
         """
         self.session_id = session_id
         self.cursor = after
@@ -106,7 +111,9 @@ class Feed:
         self._outlet = outlet
         self._live_from = live_from
         self._quiet_until = quiet_until
-        self._gated = _gated(capabilities)
+        self._extensions_after = extensions_after
+        self._dressing = dressing
+        self._gated = _gated(asking.capabilities)
         self._projector = Projector()
         self._head = update_head(session_id)
         self._own: set[str] = set()
@@ -168,6 +175,13 @@ class Feed:
         """This turn is the client's own: what it said is not said back, and its end is kept for the answer."""
         self._own.add(turn_id)
 
+    async def lean_back(self, count: int = LEAN) -> None:
+        """Look whether the cursor is within one of the client's own turns, before what was said there is told again."""
+        for entry in await self._log.read(self.session_id, max(0, self.cursor - count), min(count, self.cursor)):
+            event = _event(entry)
+            if isinstance(event, CustomEvent) and event.namespace == "pilothouse":
+                self._note_turn(event)
+
     async def sent_through(self, seq: int) -> bool:
         """Wait until everything up to a seq was sent; False when that will not happen any more."""
         if self.cursor >= seq:
@@ -212,9 +226,22 @@ class Feed:
             updates = []
         if self._gated and isinstance(event, (NotificationEvent, CustomEvent)):
             updates = [update for update in updates if self._shown(update)]
+        if isinstance(event, CustomEvent):
+            updates += await self._pass_custom(event)
+        updates = self._dressing.dress(updates, event.source)
         for left, update in zip(range(len(updates) - 1, -1, -1), updates, strict=True):
             await self._outlet.send(notification(self._head, update, event.seq, more=left > 0))
         self._note(event)
+
+    async def _pass_custom(self, event: CustomEvent) -> list[bytes]:
+        """What an extension says, and the updates that follow from a turn that begins."""
+        line = extension(event, self.session_id) if event.seq > self._extensions_after else None
+        if line is not None:
+            await self._outlet.send(line)
+        if event.namespace != "pilothouse" or event.event_name != "turn_started":
+            return []
+        closed = self._dressing.close_choice()
+        return [] if closed is None else [closed]
 
     def _shown(self, update: bytes) -> bool:
         """Some updates are only for clients that say they know them."""
@@ -242,14 +269,17 @@ class Feed:
         turn_id = str(event.data.get("turnId"))
         if event.event_name == "question_answered":
             self.asking.settled(str(event.data.get("questionId")))
-        elif event.event_name == "turn_started":
-            self._is_own, self._error = turn_id in self._own, None
+        elif event.event_name == "turn_ended" and turn_id in self._own:
+            error = self._error.error if self._error is not None else None
+            self._endings[turn_id] = Ending(event.source, error)
+            if len(self._endings) > ENDINGS:
+                self._endings.popitem(last=False)
+        self._note_turn(event)
+
+    def _note_turn(self, event: CustomEvent) -> None:
+        if event.event_name == "turn_started":
+            self._is_own, self._error = str(event.data.get("turnId")) in self._own, None
         elif event.event_name == "turn_ended":
-            if turn_id in self._own:
-                error = self._error.error if self._error is not None else None
-                self._endings[turn_id] = Ending(event.source, error)
-                if len(self._endings) > ENDINGS:
-                    self._endings.popitem(last=False)
             self._is_own = False
 
 

@@ -22,19 +22,25 @@ KEPT_BYTES = 4 << 20
 
 
 class Run:
-    """Consecutive updates as lines; `framed` is the same as some link writes it, made when one first asks."""
+    """Consecutive updates as lines; `framed` and `joined` are the same as links write it, made when one first asks."""
 
-    __slots__ = ("_framed", "lines", "size")
+    __slots__ = ("_framed", "_joined", "lines", "size")
 
     def __init__(self, lines: list[bytes]) -> None:
         self.lines = lines
         self.size = sum(map(len, lines))
         self._framed: bytes | None = None
+        self._joined: bytes | None = None
 
     def framed(self, frame: Callable[[bytes], bytes]) -> bytes:
         if self._framed is None:
             self._framed = b"".join([frame(line[:-1]) for line in self.lines])
         return self._framed
+
+    def joined(self) -> bytes:
+        if self._joined is None:
+            self._joined = b"".join(self.lines)
+        return self._joined
 
 
 class Runs:

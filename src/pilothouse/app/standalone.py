@@ -1,0 +1,31 @@
+"""One agent for one editor in one process: a hub in memory, and its ACP face on a link. No server, no file, no socket.
+
+The same policy counts as under a hub that is served. What was said is gone with the process.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..acp.transport import Link
+from ..config import Config
+from ..hub.hub import Hub
+from ..log.memory import MemoryLog
+from ..server.callers import ADMIN, Caller
+from ..server.remote_acp import AcpFace
+from . import agent_specs
+
+__all__ = ["serve_standalone"]
+
+EDITOR = Caller(name="editor", scopes=ADMIN)
+
+
+async def serve_standalone(config: Config, agent: str, link: Link) -> None:
+    """Serve an agent over a link until its other end is gone; its agent's processes end with it."""
+    os.environ.pop("PILOTHOUSE_TOKEN", None)  # no agent inherits it
+    async with Hub(log=MemoryLog(), agents=agent_specs(config, [agent])) as hub:
+        face = AcpFace(hub, link, caller=EDITOR, default_agent=agent, policy=config.policy)
+        try:
+            await face.wait_closed()
+        finally:
+            await face.close()

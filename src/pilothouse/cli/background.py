@@ -1,0 +1,58 @@
+"""A hub without a terminal: the process that was started stays only until the hub can be reached, or will never be.
+
+Its exit code then tells which: 0 when a hub answers on this home, whoever started it. The hub itself is nobody's
+descendant, so that no editor ends it with a tree of its own processes. Fork before anything else is loaded.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from ..editor.launching import KILLED, open_journal
+from .exits import Exit, Failure
+
+__all__ = ["detach"]
+
+
+def detach(home: Path) -> Callable[[], None]:
+    """Go on in a process of its own, whose words go to the home's journal. Call the answer when the hub is there.
+
+    Only that process returns. Raises Failure when the journal cannot be written.
+    """
+    if not hasattr(os, "fork"):
+        raise Failure("this platform cannot detach a process; start `pilothouse serve` in a terminal", Exit.USAGE)
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        journal = open_journal(home)
+    except OSError as exc:
+        raise Failure(f"{home} can't be written: {exc.strerror or exc}", Exit.HOME) from exc
+    sys.stdout.flush()
+    sys.stderr.flush()
+    told, tell = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(tell)
+        os._exit(_outcome(told, child))
+    os.setsid()
+    os.close(told)
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor, stream in ((null, 0), (journal, 1), (journal, 2)):
+        os.dup2(descriptor, stream)
+
+    def ready() -> None:
+        os.write(tell, b"1")
+        os.close(tell)
+
+    return ready
+
+
+def _outcome(told: int, child: int) -> int:
+    """How it went: 0 when the hub is there, else how its process ended, as shells tell it."""
+    if os.read(told, 1):
+        return Exit.OK
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else KILLED - code

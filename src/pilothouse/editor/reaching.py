@@ -1,0 +1,113 @@
+"""The hub of a home, reached by its socket for editors; started when there is none.
+
+Two bridges that start at once start two hubs, of which one gets the home and the other leaves: both bridges then reach
+the one that stayed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from ..acp.errors import INTERNAL_ERROR, RequestError
+from ..remote.place import read_place
+from .launching import JOURNAL, Launch
+
+__all__ = ["NoHub", "Reaching"]
+
+P = TypeVar("P", bound=asyncio.Protocol)
+
+PATIENCE = 60.0
+"""Seconds that a hub has to start; recovery after a crash, of a large log on a busy machine, is part of that."""
+GRACE = 1.0
+"""Seconds in which a hub that said it is there must be reached; else it is gone again."""
+TRIES = 3
+"""How often a hub is started that is killed before it can be used."""
+STEP = 0.01
+REAPING = 0.2
+
+
+class NoHub(Exception):
+    """No hub can be had. `words` are its own last ones, from `journal`."""
+
+    def __init__(self, reason: str, journal: Path, words: str = "") -> None:
+        super().__init__(reason)
+        self.journal = journal
+        self.words = words
+
+    def as_error(self) -> RequestError:
+        """For the editor, whose user reads the message and maybe nothing else."""
+        last = self.words.splitlines()[-1].removeprefix("Error: ").strip() if self.words else ""
+        told = f"{self}: {last}" if last else str(self)
+        message = f"{told.rstrip('.')}. `pilothouse doctor` looks for the cause; {self.journal} has more"
+        return RequestError(INTERNAL_ERROR, message, {"details": str(self), "log": self.words})
+
+
+class Reaching:
+    """How a bridge gets to the hub of a home."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    async def find(self, protocol: Callable[[], P]) -> P | None:
+        """The connection to a hub that runs; None when there is none. Raises NoHub for one that has no such socket."""
+        place = read_place(self._home)
+        if place is None:
+            return None
+        if place.acp is None:
+            reason = f"process {place.pid} runs a hub of an older version on {self._home}; stop it, and try again"
+            raise NoHub(reason, self._home / JOURNAL)
+        try:
+            _, made = await asyncio.get_running_loop().create_unix_connection(protocol, place.acp)
+        except OSError:
+            return None  # it has died, or is just being replaced
+        return made
+
+    async def get(self, protocol: Callable[[], P]) -> P:
+        """The connection to a hub, which is started if need be. Raises NoHub."""
+        for tries_left in range(TRIES - 1, -1, -1):
+            if (found := await self.find(protocol)) is not None:
+                return found
+            launch = self._start()
+            try:
+                return await self._launched(protocol, launch)
+            except NoHub:
+                if not tries_left or not launch.was_killed:
+                    raise
+            finally:
+                self._reap(launch)
+        raise AssertionError("can't happen: the last try has its outcome")
+
+    def _start(self) -> Launch:
+        """Raises NoHub."""
+        try:
+            return Launch(self._home)
+        except OSError as exc:
+            raise NoHub(f"The hub can't be started: {exc}", self._home / JOURNAL) from exc
+
+    async def _launched(self, protocol: Callable[[], P], launch: Launch) -> P:
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + PATIENCE
+        while clock() < deadline:
+            ended = launch.code is not None
+            if (found := await self.find(protocol)) is not None:
+                return found
+            if launch.code:
+                raise NoHub(f"The hub can't be started (exit code {launch.code})", launch.journal, launch.words())
+            if ended:
+                deadline = min(deadline, clock() + GRACE)
+            await asyncio.sleep(STEP)
+        raise NoHub("The hub was started and does not answer", launch.journal, launch.words())
+
+    def silent(self) -> NoHub:
+        """A hub is there and says nothing."""
+        place = read_place(self._home)
+        who = f" (process {place.pid})" if place is not None else ""
+        return NoHub(f"The hub{who} does not answer; stop it, and try again", self._home / JOURNAL)
+
+    def _reap(self, launch: Launch) -> None:
+        """The process that started a hub ends soon after, and is waited for so that nothing is left of it."""
+        if launch.code is None:
+            asyncio.get_running_loop().call_later(REAPING, self._reap, launch)

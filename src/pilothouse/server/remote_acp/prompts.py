@@ -1,0 +1,105 @@
+"""The prompts of one client: each waits in the hub's queue, then for its turn, then until the client was told it all.
+
+Rules a change must not break: what a client cancels is its own, but for `session/cancel`, which ends the turn that
+runs, whoever prompted; a client that leaves cancels nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import defaultdict
+from collections.abc import Awaitable, Mapping
+from typing import Any
+
+from ...acp import schema
+from ...acp.errors import RequestError
+from ...hub.provisions import without_ours
+from ...hub.session import HubSession
+from ...hub.turns import Prompt
+from .answers import prompt_answer, refusing
+from .attachments import Attachments
+from .opening import ours
+
+__all__ = ["Prompts"]
+
+
+class Prompts:
+    """`close` first, then let the connection go."""
+
+    def __init__(self, attachments: Attachments) -> None:
+        self._attachments = attachments
+        self._sent: dict[str, list[Prompt]] = defaultdict(list)
+        self._aside: set[asyncio.Task[Any]] = set()
+        self._is_closing = False
+
+    def close(self) -> None:
+        self._is_closing = True
+
+    async def finish(self) -> None:
+        """Wait for what is being cancelled."""
+        if self._aside:
+            await asyncio.wait(set(self._aside))
+
+    async def prompt(
+        self, session: HubSession, content: list[Any], meta: Mapping[str, Any] | None
+    ) -> schema.PromptResponse:
+        """Raises RequestError."""
+        if not content:
+            raise RequestError.invalid_params({"field": "prompt", "reason": "expected at least one content block"})
+        request_id = ours(meta).get("clientRequestId")
+        await self._attachments.opened(session)
+        sent = await refusing(
+            session.send(
+                content,
+                client_request_id=request_id if isinstance(request_id, str) else None,
+                meta=without_ours(meta),
+                editor=self._attachments.editor,
+            )
+        )
+        self._attachments.mine(session.id, sent.turn_id)
+        own = self._sent[session.id]
+        own.append(sent)
+        try:
+            result = await refusing(asyncio.shield(sent.done))
+            ending = await self._attachments.told(session.id, sent.turn_id, result.seq)
+        except asyncio.CancelledError:
+            if not self._is_closing and not sent.done.done():
+                self._spawn(self._cancel(session, [sent]))  # `$/cancel_request`: it is wanted no longer
+            raise
+        finally:
+            own.remove(sent)
+        return prompt_answer(result, ending)
+
+    def cancel_all(self, session: HubSession) -> None:
+        """End the running turn, and take back what this client has waiting.
+
+        Not waited for: what else the client has to say about the session must not wait until the turn is over.
+        """
+        self._spawn(self._cancel_all(session))
+
+    async def cancel_own(self, session: HubSession) -> None:
+        """End what this client has prompted, and nothing else."""
+        await self._cancel(session, list(self._sent[session.id]))
+
+    async def _cancel_all(self, session: HubSession) -> None:
+        for sent in list(self._sent[session.id]):
+            if sent.phase == "waiting":
+                with contextlib.suppress(Exception):
+                    session.cancel_queued(sent.turn_id)
+        await session.cancel()
+
+    async def _cancel(self, session: HubSession, prompts: list[Prompt]) -> None:
+        for sent in prompts:
+            if sent.done.done():
+                continue
+            if sent.phase == "waiting":
+                with contextlib.suppress(Exception):
+                    session.cancel_queued(sent.turn_id)
+            else:
+                await session.cancel()
+
+    def _spawn(self, work: Awaitable[Any]) -> None:
+        task = asyncio.ensure_future(work)
+        self._aside.add(task)
+        task.add_done_callback(self._aside.discard)

@@ -1,0 +1,409 @@
+"""`pilothouse acp` with real processes: an editor, its bridge, a hub that nobody watches, and the scripted agent."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.editors import PATIENCE, BridgeEnded, Editor, Home, Refused, gone, home_for_editors, runs
+
+
+@pytest.fixture
+async def home(tmp_path: Path) -> AsyncIterator[Home]:
+    async with home_for_editors(tmp_path) as made:
+        yield made
+
+
+@contextlib.asynccontextmanager
+async def in_session(home: Home, cwd: Path) -> AsyncIterator[tuple[Editor, str]]:
+    async with home.editor("-a", "demo") as editor:
+        yield editor, await editor.new_session(cwd)
+
+
+async def told_again(home: Home, session: str, cwd: Path) -> list[dict[str, object]]:
+    """The session as somebody is told it who was never there, without what users said."""
+    async with home.editor() as other:
+        await other.load(session, cwd)
+        return [one for one in other.updates(session) if one["sessionUpdate"] != "user_message_chunk"]
+
+
+async def has_seen_it_once(home: Home, editor: Editor, session: str, cwd: Path) -> int:
+    """Whether an editor was told exactly what the log has, in order, nothing twice; how much that is."""
+    seqs = editor.seqs(session)
+    assert seqs == sorted(seqs)
+    shown = [one for one in editor.updates(session) if one["sessionUpdate"] != "user_message_chunk"]
+    told = await told_again(home, session, cwd)
+    first = shown[0]["_meta"]["pilothouse"]["seq"]
+    assert shown == [one for one in told if one["_meta"]["pilothouse"]["seq"] >= first]  # type: ignore[index]
+    return len(shown)
+
+
+# -- a hub that nobody watches ------------------------------------------------------------------------------------
+
+
+async def test_the_first_editor_starts_a_hub_which_is_no_part_of_it(home: Home, tmp_path: Path) -> None:
+    async with in_session(home, tmp_path) as (editor, session):
+        answer = await editor.prompt(session, "echo hello there")
+        assert answer["stopReason"] == "end_turn"
+        assert editor.texts(session) == "hello there"
+        pid = home.hub_pid
+        assert os.getsid(pid) not in (os.getsid(0), os.getsid(editor.process.pid))
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        assert int(fields[1]) != editor.process.pid, "editors end the descendants of what they started"
+        open_now = {os.readlink(f"/proc/{pid}/fd/{number}") for number in (0, 1, 2)}
+        assert open_now == {"/dev/null", str(home.path / "hub.log")}
+        assert (home.path / "hub.log").stat().st_mode & 0o777 == 0o600
+        assert (home.path / "acp.sock").stat().st_mode & 0o777 == 0o600
+        assert await editor.leave() == 0
+        assert editor.stderr == b""
+    assert runs(pid)
+    assert await told_again(home, session, tmp_path)
+    assert home.hub_pid == pid
+
+
+async def test_bridges_that_start_at_once_share_one_hub(home: Home, tmp_path: Path) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        editors = await asyncio.gather(*(stack.enter_async_context(home.editor("-a", "demo")) for _ in range(4)))
+        sessions = await asyncio.gather(*(editor.new_session(tmp_path) for editor in editors))
+        for editor in editors:
+            listed = await editor.request("session/list", {})
+            assert {one["sessionId"] for one in listed["sessions"]} == set(sessions)
+
+
+async def test_a_port_that_a_stranger_has_does_not_keep_editors_from_working(home: Home, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        port = stranger.getsockname()[1]
+        home.environment["PILOTHOUSE_PORT"] = str(port)
+        async with in_session(home, tmp_path) as (editor, session):
+            assert (await editor.prompt(session, "echo hello"))["stopReason"] == "end_turn"
+        assert home.place["port"] not in (None, port)
+        assert f"port {port} of 127.0.0.1 is taken" in (home.path / "hub.log").read_text()
+
+
+async def test_the_hub_of_a_run_in_a_terminal_serves_editors_too(home: Home, tmp_path: Path) -> None:
+    command = home.command()
+    run = await asyncio.create_subprocess_exec(
+        *(*command[:-1], "run", "-a", "demo", "wait"),
+        env=home.environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    assert run.stdout is not None
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await run.stdout.readuntil(b"Waiting")
+            while not (home.path / "hub.json").exists():
+                await asyncio.sleep(0.01)
+        async with home.editor() as editor:
+            listed = await editor.request("session/list", {})
+            session = listed["sessions"][0]["sessionId"]
+            await editor.load(session, tmp_path)
+            assert editor.texts(session) == "Waiting until you cancel."
+            assert home.hub_pid == run.pid
+    finally:
+        run.kill()
+        await run.communicate()
+
+
+# -- the hub dies -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("times", [1, 2])
+async def test_a_hub_killed_in_mid_turn_is_brought_back_and_the_prompt_answered(
+    home: Home, tmp_path: Path, times: int
+) -> None:
+    async with in_session(home, tmp_path) as (editor, session):
+        for round_ in range(times):
+            before = len(editor.lines)
+            prompt = editor.start_prompt(session, "flood 200000")
+            await editor.until(lambda: len(editor.lines) > before + 2000)  # noqa: B023 - awaited in this round
+            killed = home.kill_hub()
+            with pytest.raises(Refused, match="interrupted"):
+                async with asyncio.timeout(PATIENCE):
+                    await prompt
+            assert home.hub_pid != killed
+            assert editor.texts(session, "user_message_chunk") == "", f"round {round_}"
+        assert (await editor.prompt(session, "echo and on"))["stopReason"] == "end_turn"
+        assert editor.texts(session).endswith("and on")
+        assert await has_seen_it_once(home, editor, session, tmp_path) > 2000 * times
+
+
+async def test_a_hub_killed_twice_in_a_row_is_brought_back_twice(home: Home, tmp_path: Path) -> None:
+    async with in_session(home, tmp_path) as (editor, session):
+        prompt = editor.start_prompt(session, "slow 30")
+        await editor.until(lambda: editor.texts(session))
+        second = await home.next_hub(home.kill_hub())
+        os.kill(second, signal.SIGKILL)  # while sessions are being taken up, or just before or after
+        with pytest.raises(Refused, match="interrupted"):
+            async with asyncio.timeout(PATIENCE):
+                await prompt
+        assert (await editor.prompt(session, "echo on"))["stopReason"] == "end_turn"
+        await has_seen_it_once(home, editor, session, tmp_path)
+
+
+async def test_a_hub_killed_while_nothing_is_asked_comes_back_with_the_next_prompt(home: Home, tmp_path: Path) -> None:
+    async with in_session(home, tmp_path) as (editor, session):
+        await editor.prompt(session, "echo one")
+        killed = home.kill_hub()
+        await gone(killed)
+        assert (await editor.prompt(session, "echo two"))["stopReason"] == "end_turn"
+        assert home.hub_pid != killed
+        assert editor.texts(session) == "onetwo"
+        await has_seen_it_once(home, editor, session, tmp_path)
+
+
+async def test_a_hub_that_was_stopped_in_order_stays_so_until_it_is_needed(home: Home, tmp_path: Path) -> None:
+    async with in_session(home, tmp_path) as (editor, session):
+        await editor.prompt(session, "echo one")
+        await home.end_hub()
+        assert not (home.path / "hub.json").exists()
+        async with home.editor() as other:  # somebody else needs one: it is found by those who only look
+            await other.load(session, tmp_path)
+            prompt = other.start_prompt(session, "echo from elsewhere")
+            await editor.until(lambda: "from elsewhere" in editor.texts(session))
+            assert editor.texts(session, "user_message_chunk") == "echo from elsewhere"
+            await prompt
+        await has_seen_it_once(home, editor, session, tmp_path)
+
+
+async def test_a_permission_that_a_dead_hub_asked_for_is_withdrawn_and_its_late_answer_ignored(
+    home: Home, tmp_path: Path
+) -> None:
+    async with in_session(home, tmp_path) as (editor, session):
+        prompt = editor.start_prompt(session, "edit notes.txt")
+        await editor.until(lambda: editor.asked)
+        question = editor.asked[0]
+        assert question["method"] == "session/request_permission"
+        home.kill_hub()
+        await editor.until(lambda: question["id"] in editor.withdrawn)
+        with pytest.raises(Refused, match="interrupted"):
+            async with asyncio.timeout(PATIENCE):
+                await prompt
+        again = editor.start_prompt(session, "edit notes.txt")
+        await editor.until(lambda: len(editor.asked) == 2)
+        assert editor.asked[1]["id"] != question["id"]
+        options = {one["kind"]: one["optionId"] for one in question["params"]["options"]}
+        chosen = {"outcome": {"outcome": "selected", "optionId": options["allow_once"]}}
+        editor.say(id=question["id"], result=chosen)  # late: nothing may come of it
+        assert (await editor.request("session/list", {}))["sessions"]
+        assert not again.done()
+        options = {one["kind"]: one["optionId"] for one in editor.asked[1]["params"]["options"]}
+        rejected = {"outcome": {"outcome": "selected", "optionId": options["reject_once"]}}
+        editor.say(id=editor.asked[1]["id"], result=rejected)
+        async with asyncio.timeout(PATIENCE):
+            await again
+        assert not (tmp_path / "notes.txt").exists()
+        await has_seen_it_once(home, editor, session, tmp_path)
+
+
+async def test_a_hub_that_cannot_come_back_is_told_and_tried_again_with_the_next_request(
+    home: Home, tmp_path: Path
+) -> None:
+    database = home.path / "pilothouse.db"
+    async with in_session(home, tmp_path) as (editor, session):
+        prompt = editor.start_prompt(session, "slow 30")
+        await editor.until(lambda: editor.texts(session))
+        os.kill(home.hub_pid, signal.SIGSTOP)  # it must not notice
+        saved = {path: path.read_bytes() for path in home.path.glob("pilothouse.db*")}
+        for path in saved:
+            path.write_bytes(b"this is no database" * 500)
+        home.kill_hub()
+        with pytest.raises(Refused) as refused:
+            async with asyncio.timeout(PATIENCE):
+                await prompt
+        assert str(database) in str(refused.value)
+        assert "pilothouse doctor" in str(refused.value)
+        assert str(home.path / "hub.log") in str(refused.value)
+        assert str(database) in refused.value.data["log"]
+        with pytest.raises(Refused, match="can't be started"):
+            await editor.request("session/list", {})
+        for path, data in saved.items():
+            path.write_bytes(data)
+        assert (await editor.prompt(session, "echo back again"))["stopReason"] == "end_turn"
+        assert editor.texts(session, "user_message_chunk") == "", "its own words were said back to it"
+        await has_seen_it_once(home, editor, session, tmp_path)
+
+
+async def test_a_cancel_while_there_is_no_hub_keeps_the_prompt_from_running(home: Home, tmp_path: Path) -> None:
+    async with in_session(home, tmp_path) as (editor, session):
+        prompt = editor.start_prompt(session, "slow 30")
+        await editor.until(lambda: editor.texts(session))
+        os.kill(home.hub_pid, signal.SIGSTOP)
+        held = editor.start_prompt(session, "echo must not run")
+        home.kill_hub()
+        editor.say(method="session/cancel", params={"sessionId": session})
+        async with asyncio.timeout(PATIENCE):
+            outcomes = await asyncio.gather(prompt, held, return_exceptions=True)
+        for outcome in outcomes:
+            assert isinstance(outcome, Refused) or outcome["stopReason"] == "cancelled"
+        await editor.prompt(session, "echo on")
+        assert "must not run" not in editor.texts(session)
+
+
+# -- the editor dies ----------------------------------------------------------------------------------------------
+
+
+async def test_an_editor_killed_in_mid_turn_leaves_the_turn_and_no_process(home: Home, tmp_path: Path) -> None:
+    program = Path(__file__).parent.parent / "support" / "doomed_editor.py"
+    doomed = await asyncio.create_subprocess_exec(
+        *(home.command()[0], str(program), str(tmp_path), "slow 2"),
+        env=home.environment,
+        stdout=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert doomed.stdout is not None
+    async with asyncio.timeout(PATIENCE):
+        bridge, session = (await doomed.stdout.readline()).decode().split()
+    doomed.kill()
+    await doomed.communicate()
+    await gone(int(bridge))
+    async with home.editor() as other:
+        await other.load(session, tmp_path)
+        await other.until(lambda: "2.0 s" in other.texts(session))
+        listed = await other.request("session/list", {})
+        status = listed["sessions"][0]["_meta"]["pilothouse"]["status"]
+        assert status in ("idle", "running", "thinking")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+async def test_a_bridge_that_is_told_to_go_leaves_quietly(home: Home, tmp_path: Path, number: int) -> None:
+    async with in_session(home, tmp_path) as (editor, session):
+        prompt = editor.start_prompt(session, "wait")
+        await editor.until(lambda: editor.texts(session))
+        editor.process.send_signal(number)
+        async with asyncio.timeout(PATIENCE):
+            assert await editor.process.wait() == 0
+        assert editor.stderr == b""
+        with pytest.raises(BridgeEnded):
+            await prompt
+    assert runs(home.hub_pid)
+
+
+# -- what is said -------------------------------------------------------------------------------------------------
+
+
+async def test_lines_that_are_no_messages_are_answered_and_end_nothing(home: Home, tmp_path: Path) -> None:
+    async with in_session(home, tmp_path) as (editor, session):
+        editor.write(b"this is no JSON\n42\n[]\n\n\xff\xfe\n" + b"[" * 5000 + b"\n")
+        await editor.until(lambda: len(editor.errors) == 5)
+        assert {error["error"]["code"] for error in editor.errors} == {-32700, -32600}
+        assert (await editor.prompt(session, "echo still here"))["stopReason"] == "end_turn"
+
+
+async def test_a_line_of_twenty_megabytes_passes_both_ways(home: Home, tmp_path: Path) -> None:
+    size = 20_000_000
+    async with in_session(home, tmp_path) as (editor, session):
+        await editor.prompt(session, f"big {size}")
+        assert len(editor.texts(session)) == size
+        before = len(editor.lines)
+        blocks = [{"type": "text", "text": "echo short"}, {"type": "text", "text": "x" * size}]
+        answer = await editor.request("session/prompt", {"sessionId": session, "prompt": blocks})
+        assert answer["stopReason"] == "end_turn"
+        assert len(editor.lines) > before
+
+
+async def test_an_editor_that_takes_nothing_is_waited_for_within_bounds(
+    home: Home, tmp_path: Path, tell: Callable[[str], None]
+) -> None:
+    count = 150_000
+    async with in_session(home, tmp_path) as (editor, session):
+        editor.pause()
+        prompt = editor.start_prompt(session, f"flood {count}")
+        async with home.editor() as other:
+            await other.load(session, tmp_path)
+            await other.until(lambda: len(other.lines) > count)  # the turn goes on without those who do not look
+        status = Path(f"/proc/{editor.process.pid}/status").read_text()
+        peak = int(status.split("VmHWM:")[1].split()[0]) // 1024
+        tell(f"the bridge of an editor that took nothing of {count:,} updates: {peak} MB at most")
+        assert peak < 80
+        assert not prompt.done()
+        editor.resume()
+        async with asyncio.timeout(PATIENCE):
+            assert (await prompt)["stopReason"] == "end_turn"
+        numbers = [int(text) for text in editor.texts(session).split() if text.isdigit()]
+        assert len(numbers) >= count
+        assert len(set(editor.seqs(session))) == len(editor.seqs(session))
+
+
+async def test_what_one_editor_says_another_sees(home: Home, tmp_path: Path) -> None:
+    async with in_session(home, tmp_path) as (editor, session), home.editor() as other:
+        await other.load(session, tmp_path)
+        await other.prompt(session, "echo from the other")
+        await editor.until(lambda: "from the other" in editor.texts(session))
+        assert editor.texts(session, "user_message_chunk") == "echo from the other"
+        assert other.texts(session, "user_message_chunk") == ""
+
+
+async def test_the_agent_is_that_of_the_option_unless_the_editor_names_another(home: Home, tmp_path: Path) -> None:
+    async with home.editor("-a", "nobody") as editor:
+        with pytest.raises(Refused, match="nvalid") as refused:
+            await editor.new_session(tmp_path)
+        assert "nobody" in str(refused.value.data)
+        assert await editor.new_session(tmp_path, agent="demo")
+        answer = await editor.initialize()
+        assert answer["_meta"]["pilothouse"]["agent"] == "nobody"
+
+
+async def test_someone_at_a_terminal_is_told_what_this_is(home: Home) -> None:
+    master, slave = os.openpty()
+    process = await asyncio.create_subprocess_exec(
+        *home.command(), env=home.environment, stdin=slave, stdout=slave, stderr=asyncio.subprocess.PIPE
+    )
+    os.close(slave)
+    assert process.stderr is not None
+    async with asyncio.timeout(PATIENCE):
+        assert b"pilothouse setup zed" in await process.stderr.readline()
+        os.write(master, b"\x04")
+        assert await process.wait() == 0
+    os.close(master)
+    process._transport.close()  # type: ignore[attr-defined]
+    assert not (home.path / "hub.json").exists(), "nobody asked for anything, and a hub was started"
+
+
+# -- without a hub ------------------------------------------------------------------------------------------------
+
+
+async def test_standalone_runs_one_agent_and_leaves_nothing(home: Home, tmp_path: Path) -> None:
+    async with home.editor("--standalone", "-a", "demo") as editor:
+        session = await editor.new_session(tmp_path)
+        assert (await editor.prompt(session, "echo alone"))["stopReason"] == "end_turn"
+        assert editor.texts(session) == "alone"
+        listed = await editor.request("session/list", {})
+        assert [one["sessionId"] for one in listed["sessions"]] == [session]
+        assert await editor.leave() == 0
+        assert editor.stderr == b""
+    assert not list(home.path.glob("hub*")) + list(home.path.glob("pilothouse.db*"))
+
+
+async def test_standalone_takes_the_first_agent_and_the_policy_of_the_configuration(home: Home, tmp_path: Path) -> None:
+    program = json.dumps([home.command()[0], "-m", "pilothouse.cli", "demo-agent"])
+    agents = f"[agents.mine]\ncommand = {program}\n[agents.other]\ncommand = {program}\n"
+    (home.path / "config.toml").write_text(agents + "[policy.deny]\nwrites = ['**']\n")
+    async with home.editor("--standalone") as editor:
+        answer = await editor.initialize()
+        session = await editor.new_session(tmp_path)
+        assert answer["_meta"]["pilothouse"]["agent"] == "mine"
+        await editor.prompt(session, "edit notes.txt")
+        assert not editor.asked
+        assert not (tmp_path / "notes.txt").exists()
+
+
+@pytest.mark.parametrize(("options", "code", "words"), [(("-a", "demmo"), 2, b"did you mean 'demo'")])
+async def test_standalone_says_what_is_wrong_and_ends(
+    home: Home, options: tuple[str, ...], code: int, words: bytes
+) -> None:
+    async with home.editor("--standalone", *options, initialize=False) as editor:
+        async with asyncio.timeout(PATIENCE):
+            assert await editor.process.wait() == code
+        await editor.close()
+        assert words in editor.stderr
+        assert editor.lines == []

@@ -1,0 +1,228 @@
+"""Where editors keep their agents, what they are told, and how a file is replaced."""
+
+from __future__ import annotations
+
+import re
+import stat
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from pilothouse.app.editors import files, snippets
+from pilothouse.app.editors.entries import Entry, is_own_name, make_entries, name_for
+from pilothouse.app.editors.merging import difference, merged, own_servers, standing, without
+from pilothouse.app.editors.places import home_entry, is_passing, is_this_program, running_program, settings_files
+from pilothouse.config import ConfigError, runs_pilothouse
+
+NOW = datetime(2026, 1, 2, 3, 4, 5)
+
+# -- places -------------------------------------------------------------------------------------------------------
+
+
+def test_zed_is_where_the_platform_has_it(tmp_path: Path) -> None:
+    usual = tmp_path / ".config" / "zed" / "settings.json"
+    xdg = {"XDG_CONFIG_HOME": str(tmp_path / "xdg")}
+    assert settings_files("zed", tmp_path, {}, "linux")[0] == usual
+    assert settings_files("zed", tmp_path, xdg, "linux")[0] == tmp_path / "xdg" / "zed" / "settings.json"
+    assert settings_files("zed", tmp_path, xdg, "darwin") == [usual]
+    assert settings_files("zed", tmp_path, {"XDG_CONFIG_HOME": "relative"}, "linux")[0] == usual
+
+
+def test_zed_of_flatpak_is_found_where_it_is_the_only_one(tmp_path: Path) -> None:
+    usual, flatpak = settings_files("zed", tmp_path, {}, "linux")
+    flatpak.parent.mkdir(parents=True)
+    assert settings_files("zed", tmp_path, {}, "linux") == [flatpak, usual]
+    usual.parent.mkdir(parents=True)
+    assert settings_files("zed", tmp_path, {}, "linux") == [usual, flatpak]
+    flatpak.write_text("{}")
+    assert settings_files("zed", tmp_path, {}, "linux") == [flatpak, usual]
+    usual.write_text("{}")
+    assert settings_files("zed", tmp_path, {}, "linux") == [usual, flatpak]
+
+
+def test_jetbrains_has_one_file(tmp_path: Path) -> None:
+    assert settings_files("jetbrains", tmp_path, {}, "darwin") == [tmp_path / ".jetbrains" / "acp.json"]
+
+
+def test_the_program_is_the_script_as_it_was_called_links_included(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "venv" / "pilothouse"
+    script.parent.mkdir()
+    script.write_text("#!/bin/sh\n")
+    link = tmp_path / "pilothouse"
+    link.symlink_to(script)
+    python = (str(tmp_path / "python"), "-P", "-m", "pilothouse.cli")
+    assert running_program(str(link), python[0]) == python, "what cannot be run is no program"
+    script.chmod(0o755)
+    assert running_program(str(link), python[0]) == (str(link),)
+    monkeypatch.chdir(tmp_path)
+    assert running_program("venv/pilothouse", python[0]) == (str(script),)
+    assert running_program("/x/pilothouse/cli/__main__.py", "python") == python
+
+
+def test_this_program_is_known_by_all_its_ways(tmp_path: Path) -> None:
+    places = [tmp_path / name for name in ("one", "two")]
+    for place in places:
+        place.mkdir()
+        (place / "pilothouse").write_text("#!/bin/sh\n")
+        (place / "pilothouse").chmod(0o755)
+        (place / "python").symlink_to("/usr/bin/env")
+    (tmp_path / "pilothouse").symlink_to(places[0] / "pilothouse")
+    module = ["-P", "-m", "pilothouse.cli", "acp"]
+    scripts = [str(place / "pilothouse") for place in places]
+    pythons = [str(place / "python") for place in places]
+    for argv0 in (scripts[0], str(tmp_path / "pilothouse"), "/x/__main__.py"):
+        known = partial(is_this_program, argv0=argv0, executable=pythons[0])
+        assert known([scripts[0], "acp", "-a", "x"])
+        assert known([str(tmp_path / "pilothouse"), "acp"])
+        assert known([pythons[0], *module])
+        assert not known([scripts[1], "acp"])
+        assert not known([pythons[1], *module])
+        assert not known([scripts[0], "serve"])
+        assert not known([pythons[0], "acp"])
+
+
+def test_a_program_in_a_cache_is_known_as_such() -> None:
+    assert is_passing(("/home/me/.cache/uv/archive-v0/x/bin/pilothouse",))
+    assert is_passing(("/Users/me/Library/Caches/pipx/x/bin/python", "-m"))
+    assert not is_passing(("/home/me/.local/bin/pilothouse",))
+
+
+def test_only_an_unusual_home_goes_into_an_entry(tmp_path: Path) -> None:
+    assert home_entry(tmp_path / ".local" / "share" / "pilothouse", tmp_path, "linux") == {}
+    mac = tmp_path / "Library" / "Application Support" / "pilothouse"
+    assert home_entry(mac, tmp_path, "darwin") == {}
+    assert home_entry(mac, tmp_path, "linux") == {"PILOTHOUSE_HOME": str(mac)}
+
+
+def test_the_home_that_is_found_without_a_word_is_the_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pilothouse.config import home_directory
+
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    assert home_entry(home_directory({}), Path.home()) == {}
+
+
+# -- entries ------------------------------------------------------------------------------------------------------
+
+
+def test_names_are_known_again() -> None:
+    assert all(is_own_name(name_for(agent)) for agent in (None, "claude", "my.agent-2"))
+    assert not any(map(is_own_name, ("Pilothouse 2", "My Pilothouse", "pilothouse", "Pilothouse ()")))
+
+
+def test_entries_of_ours_are_known_by_what_they_run() -> None:
+    assert runs_pilothouse(["/usr/bin/pilothouse", "acp", "-a", "x"])
+    assert runs_pilothouse(["python", "-P", "-m", "pilothouse.cli", "acp"])
+    assert not runs_pilothouse(["pilothouse", "demo-agent"])
+    assert not runs_pilothouse(["python", "-P", "-m", "pilothouse.adapters.claude"])
+    text = '{"agent_servers": {"Mine": {"command": "pilothouse", "args": ["acp"]}, "Pilothouse (x)": 1, "A": {}}}'
+    assert own_servers(text).keys() == {"Mine", "Pilothouse (x)"}
+
+
+def test_entries_stand_in_order_before_the_others() -> None:
+    wanted = {entry.name: entry.server(is_typed=False) for entry in make_entries(["p"], ["b", "a"], {"X": "y"})}
+    text = merged('{"agent_servers": {"Z": {}}}', wanted)
+    assert list(own_servers(text)) == ["Pilothouse", "Pilothouse (b)", "Pilothouse (a)"]
+    assert {one.state for one in standing(text, wanted)} == {"same"}
+    assert without(text, wanted) == '{"agent_servers": {"Z": {}}}'
+    assert wanted["Pilothouse (b)"] == {"command": "p", "args": ["acp", "-a", "b"], "env": {"X": "y"}}
+
+
+def test_a_difference_shows_no_secrets_of_others() -> None:
+    wanted = {"Pilothouse": {"command": "p", "args": [], "env": {"PILOTHOUSE_HOME": "/new"}}}
+    there = '{"agent_servers": {"Pilothouse": {"command": "p", "env": {"PILOTHOUSE_HOME": "/old", "KEY": "s3cret"}}}}'
+    (entry,) = standing(there, wanted)
+    shown = difference(entry)
+    assert '-      "PILOTHOUSE_HOME": "/old"' in shown
+    assert '-      "KEY": "(hidden)"' in shown
+    assert "s3cret" not in shown
+    (entry,) = standing('{"agent_servers": {"Pilothouse": null}}', wanted)
+    assert '-  "Pilothouse": null' in difference(entry)
+
+
+# -- code ---------------------------------------------------------------------------------------------------------
+
+AWKWARD = 'a "quoted" \\ path'
+
+
+@pytest.mark.parametrize("snippet", [*snippets.neovim(make_entries([AWKWARD], ["x.y"], {"PILOTHOUSE_HOME": AWKWARD}))])
+def test_lua_is_balanced_and_quotes_what_needs_it(snippet: snippets.Snippet) -> None:
+    assert r'"a \"quoted\" \\ path"' in snippet.text
+    bare = re.sub(r'"(?:[^"\\]|\\.)*"', "", snippet.text)
+    assert '"' not in bare
+    for left, right in ("{}", "()", "[]"):
+        assert bare.count(left) == bare.count(right)
+    assert bare.count("function()") == len(re.findall(r"\bend\b", bare))
+    assert ("vim.fn.environ()" in bare) == (snippet.plugin != "CodeCompanion")
+
+
+def test_elisp_is_balanced_and_quotes_what_needs_it() -> None:
+    (snippet,) = snippets.emacs(make_entries([AWKWARD], ["x.y"], {"PILOTHOUSE_HOME": AWKWARD}))
+    assert r'"a \"quoted\" \\ path"' in snippet.text
+    assert r'"PILOTHOUSE_HOME=a \"quoted\" \\ path"' in snippet.text
+    assert r':shell-prompt-regexp "Pilothouse (x\\.y)> "' in snippet.text
+    assert ":identifier 'pilothouse-x-y" in snippet.text
+    bare = re.sub(r'"(?:[^"\\]|\\.)*"', "", snippet.text)
+    assert bare.count("(") == bare.count(")")
+
+
+def test_control_characters_are_escaped_for_lua() -> None:
+    (first, *_) = snippets.neovim([Entry("Pilothouse", None, ("a\nb", "acp"))])
+    assert r'"a\010b"' in first.text
+
+
+# -- files --------------------------------------------------------------------------------------------------------
+
+
+def test_copies_never_replace_each_other(tmp_path: Path) -> None:
+    file = tmp_path / "settings.json"
+    file.write_text("0")
+    names = []
+    for number in range(3):
+        copy = files.replace(file, str(number), str(number + 1), NOW)
+        assert copy is not None
+        assert copy.read_text() == str(number)
+        names.append(copy.name)
+    stem = "settings.json.20260102-030405"
+    assert names == [f"{stem}.bak", f"{stem}-2.bak", f"{stem}-3.bak"]
+    assert file.read_text() == "3"
+
+
+def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "settings.json"
+    file.write_text("theirs")
+    with pytest.raises(ConfigError, match="changed by somebody else"):
+        files.replace(file, "as it was read", "ours", NOW)
+    with pytest.raises(ConfigError, match="changed by somebody else"):
+        files.replace(file, None, "ours", NOW)
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("settings.json", "theirs")]
+
+
+def test_a_link_to_nothing_makes_the_file_it_leads_to(tmp_path: Path) -> None:
+    link = tmp_path / "link.json"
+    link.symlink_to(tmp_path / "dotfiles" / "real.json")
+    assert files.read(link) is None
+    assert files.replace(link, None, "{}", NOW) is None
+    assert link.is_symlink()
+    assert stat.S_IMODE((tmp_path / "dotfiles" / "real.json").stat().st_mode) == 0o600
+
+
+def test_what_cannot_be_written_is_said_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="cannot be written"):
+        files.replace(tmp_path / "file" / "settings.json", None, "{}", NOW)
+    with pytest.raises(ConfigError, match="not in UTF-8"):
+        files.replace(tmp_path / "new.json", None, "\udcff", NOW)
+    assert [one.name for one in tmp_path.iterdir()] == ["file"]
+
+
+def test_line_ends_and_marks_are_kept(tmp_path: Path) -> None:
+    file = tmp_path / "settings.json"
+    file.write_bytes(b"\xef\xbb\xbf{\r\n}\r\n")
+    text = files.read(file)
+    assert text == "\ufeff{\r\n}\r\n"
+    files.replace(file, text, text + "// x\r\n", NOW)
+    assert file.read_bytes() == b"\xef\xbb\xbf{\r\n}\r\n// x\r\n"
