@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+import os
 import re
 import resource
 import subprocess
@@ -108,7 +109,7 @@ async def by_client(package: str, prompt: str, command: list[str]) -> str:
             if text is not None and update.session_update == "agent_message_chunk":
                 seen.text(text)
 
-    async with acp.spawn_agent_process(Client(), *command) as (agent, process):
+    async with acp.spawn_agent_process(Client(), *command, env=dict(os.environ)) as (agent, process):
         await agent.initialize(protocol_version=1)
         session = await agent.new_session(cwd=str(Path.cwd()), mcp_servers=[])
         await agent.prompt(session_id=session.session_id, prompt=[acp.text_block(prompt)])

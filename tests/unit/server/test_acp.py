@@ -25,7 +25,7 @@ from pilothouse.model.events import ApprovalRequestedEvent, UserQuestionEvent, d
 from pilothouse.model.records import DescriptionPreview, Option
 from pilothouse.server.callers import ADMIN, Caller
 from pilothouse.server.remote_acp import AcpFace
-from pilothouse.server.remote_acp.runs import Runs, numbered
+from pilothouse.server.remote_acp.runs import Runs, notification, numbered, update_head
 from tests.support.hubs import PATIENCE, fact, until
 from tests.support.servers import agent_specs
 
@@ -639,6 +639,18 @@ def test_clients_of_a_session_share_what_is_made_of_its_pieces() -> None:
     for seq in range(10, 300):
         runs.of("s", [Entry("s", seq, seq, "message:delta", b"{}", source)])
     assert len(runs._made) == 64
+
+
+@pytest.mark.parametrize(
+    "odd", [b"", b" ", b"\t", b"\n", b"\r\n", b',"_meta":{"a":1}', b',"_meta":null', b',"content":{"text":"a} b"}']
+)
+def test_updates_made_together_are_as_those_made_alone(odd: bytes) -> None:
+    sources = [b'{"sessionUpdate":"agent_message_chunk","n":%d}' % number for number in range(5)]
+    sources[2] = sources[2] + odd if odd.isspace() else sources[2][:-1] + odd + b"}"
+    entries = [Entry("s\"s", seq, seq, "message:delta", b"{}", source) for seq, source in enumerate(sources, 7)]
+    alone = [notification(update_head("s\"s"), source, seq) for seq, source in enumerate(sources, 7)]
+    assert Runs().of("s\"s", entries).lines == alone
+    assert [json.loads(line)["params"]["update"]["_meta"]["pilothouse"]["seq"] for line in alone] == [7, 8, 9, 10, 11]
 
 
 def test_a_seq_is_added_and_the_rest_is_as_it_came() -> None:
