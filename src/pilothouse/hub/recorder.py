@@ -31,13 +31,14 @@ __all__ = ["Recorder"]
 
 logger = logging.getLogger(__name__)
 
-BATCH = 2_000
-"""Events after which a batch is handed over at once."""
+BATCH = 256
+"""Events after which a batch is handed over at once: a row of the log. Neighbours wait for a batch, on the loop and at
+the writer, so it is small."""
 SHED = 200
 NEWEST = 20
 """New items after which a session at work lets go of finished ones, and how many of the newest it keeps: later events
 of a tool call may still look for it."""
-UNDER_WAY = 4
+UNDER_WAY = 2
 """Batches that may be on their way to the disk before the agent has to wait."""
 
 Then = Callable[[], None]

@@ -17,8 +17,8 @@ from .entries import Entry, cut
 from .slices import SLICE_BYTES, is_large, read_slices, slices, write_slice
 from .tables import head
 
-ROW_COUNT = 256
-ROW_BYTES = 128 << 10
+ROW_COUNT = 512
+ROW_BYTES = 192 << 10
 """What a row holds at most; a reader that wants one event of it reads all. A larger event has a row to itself."""
 
 BLOB_BYTES = 256 << 10
