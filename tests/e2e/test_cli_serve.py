@@ -263,6 +263,15 @@ while True:
 """
 
 
+def test_stop_ends_the_hub_that_runs_and_says_so_when_none_does(cli: Cli, served: Served) -> None:
+    pid = json.loads((cli.home / "hub.json").read_text())["pid"]
+    stopped = cli("stop")
+    assert (stopped.returncode, f"process {pid}, has ended" in stopped.stdout) == (0, True)
+    assert not (cli.home / "hub.json").exists()
+    again = cli("stop")
+    assert (again.returncode, again.stdout.startswith("No hub runs on ")) == (0, True)
+
+
 def test_a_second_ctrl_c_hurries(cli: Cli) -> None:
     """The agent heeds neither the end of its input nor SIGTERM."""
     cli.home.mkdir(mode=0o700)

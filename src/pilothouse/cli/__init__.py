@@ -22,6 +22,7 @@ from .run import run
 from .serve import serve, serve_and_open
 from .sessions import export, ls, replay, show
 from .setup import setup
+from .stop import stop
 from .tidying import archive, delete, rename
 
 __all__ = ["main"]
@@ -35,7 +36,7 @@ class Sections(click.Group):
         ("Decide", ("approvals", "approve", "deny")),
         ("Look", ("ls", "show", "replay", "export")),
         ("Tidy up", ("rename", "archive", "delete")),
-        ("Serve", ("serve", "pair", "devices", "revoke")),
+        ("Serve", ("serve", "stop", "pair", "devices", "revoke")),
         ("Set up", ("setup", "agents", "policy", "config", "doctor")),
         ("For other programs", ("acp", "demo-agent")),
     )
@@ -69,7 +70,23 @@ def main(ctx: click.Context) -> None:
 
 _COMMANDS = (
     *(run, attach, send, cancel, demo, approvals, approve, deny, ls, show, replay, export),
-    *(rename, archive, delete, serve, pair, devices, revoke, setup, agents, policy, config, doctor, acp, demo_agent),
+    *(
+        rename,
+        archive,
+        delete,
+        serve,
+        stop,
+        pair,
+        devices,
+        revoke,
+        setup,
+        agents,
+        policy,
+        config,
+        doctor,
+        acp,
+        demo_agent,
+    ),
 )
 for _command in _COMMANDS:
     main.add_command(_command)
