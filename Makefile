@@ -68,6 +68,7 @@ check: $(READY) ## formatting, lint, types, generated code
 	$(BIN)/python tools/generate_schema.py --check
 	$(BIN)/python tools/generate_reference.py --check
 	$(BIN)/python tools/generate_cli.py --check
+	$(BIN)/python tools/generate_web_types.py --check
 
 soak: $(READY) ## half an hour: 200 kills of the hub and of the log, a gibibyte of output, 200 restless consumers
 	PILOTHOUSE_SOAK=1 $(BIN)/python -m pytest -s $(ARGS) tests/interaction/test_hub_crash.py \
