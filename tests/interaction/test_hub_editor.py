@@ -286,7 +286,7 @@ async def test_a_program_runs_in_the_editor_and_everybody_sees_what_it_prints(tm
     async with odd_hub(tmp_path / "home") as hub, lending(hub) as watcher, lending(hub, terminal=True) as editor:
         session_id = await editor.open(root)
         await watcher.load(session_id)
-        await editor.prompt(session_id, "shell early echo $((6 * 7)); echo two; exit 3")
+        await editor.prompt(session_id, "shell early echo is $((6 * 7)); echo two; exit 3")
         (made,) = editor.asked("terminal/create")
         assert (made["sessionId"], made["cwd"]) == (session_id, str(root))
         assert "PILOTHOUSE" not in json.dumps(made)
@@ -294,13 +294,13 @@ async def test_a_program_runs_in_the_editor_and_everybody_sees_what_it_prints(tm
         events = await history(hub.log, session_id)
         check(events)
         (result,) = (event for event in events if event.type in ("tool:result", "tool:error"))
-        assert "42\ntwo" in str(getattr(result, "output", ""))
+        assert "is 42\ntwo" in str(getattr(result, "output", ""))
         assert facts(events, "served_by") == [{"editor": "zed"}]
         # the editor shows its own terminal, the others get the text
         shown = [update for update in editor.updates if update.get("toolCallId") == "s1"]
         assert shown[0]["content"][0]["type"] == "terminal"
-        assert "42" not in json.dumps(shown)
-        await watcher.until(lambda: any("42" in json.dumps(update) for update in watcher.updates))
+        assert "is 42" not in json.dumps(shown)
+        await watcher.until(lambda: any("is 42" in json.dumps(update) for update in watcher.updates))
         assert '"terminalId"' not in json.dumps(watcher.updates)
 
 

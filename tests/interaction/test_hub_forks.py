@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from pilothouse.adapters.known import claude_code
+from pilothouse.hub import hub as hub_module
 from pilothouse.hub.errors import AgentFailed, IllegalCommand
 from pilothouse.hub.hub import Hub
 from pilothouse.hub.link import AgentSpec
@@ -92,3 +94,22 @@ async def test_a_fork_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
         await session.terminate()
         with pytest.raises(IllegalCommand, match="it is over"):
             await hub.fork_session(session.id)
+
+
+async def test_a_session_that_is_prompted_while_it_is_forked_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with odd_hub(tmp_path / "home", "fork", "resume") as hub:
+        session = await hub.start_session("odd", tmp_path)
+        await session.prompt("echo before")
+        copy = hub_module.copy_history
+
+        async def slowly(*what: Any) -> None:
+            await copy(*what)
+            await session.prompt("echo meanwhile")
+
+        monkeypatch.setattr(hub_module, "copy_history", slowly)
+        with pytest.raises(IllegalCommand, match="prompted while it was forked"):
+            await hub.fork_session(session.id)
+        assert [record.id for record in (await hub.sessions(archived=None)).sessions] == [session.id]
+        assert (await session.prompt("echo after")).stop_reason == "end_turn"

@@ -164,6 +164,9 @@ class Agent:
 
     def on_session_new(self, params: dict[str, Any]) -> Any:
         self.given = {"method": "session/new", **params}
+        if "quotes" in self.how:
+            quoted = {"code": -32602, "message": f"no: {json.dumps(params)}", "data": {"errors": [{"input": params}]}}
+            return {"error": quoted}
         if "hang-at-new" in self.how:
             return None
         if "slow-start" in self.how:
@@ -482,6 +485,12 @@ class Agent:
         path, _, content = text.partition(" ")
         params = {"sessionId": self.session, "path": path, "content": content}
         self.say("ANSWER " + json.dumps(self.call("fs/write_text_file", params)))
+
+    def do_ask_put(self, text: str) -> Any:
+        """Asks whether it may write a file, and has it written, or another one, whatever the answer is."""
+        path, content, *other = text.split()
+        self.ask(path)
+        self.do_put(f"{other[0] if other else path} {content}")
 
     def do_terminal_calls(self, text: str) -> Any:
         """Makes a terminal, and then those calls on it that are named, or on one of the given id; says the answers."""

@@ -114,7 +114,7 @@ class RequestError(Exception):
         """The message, with the cause that came along in `data`, if any."""
         if isinstance(self.data, dict):
             for key in ("details", "reason"):
-                if isinstance(self.data.get(key), str):
+                if isinstance(self.data.get(key), str) and self.data[key] not in self.message:
                     return f"{self.message}: {self.data[key]}"
         return self.message
 

@@ -37,7 +37,7 @@ def agent_option(current: str, agents: Mapping[str, AgentSpec], *, is_open: bool
 def check_change(session_id: str, name: str, agents: Mapping[str, AgentSpec], *, is_open: bool) -> None:
     """Raises IllegalCommand when the agent was fixed or somebody has prompted, UnknownAgent."""
     if not agents or not is_open:
-        why = "somebody has prompted" if agents else "it was fixed when the session was started"
+        why = "it is fixed" if is_open else "somebody has prompted"
         raise IllegalCommand(f"the agent of {session_id} cannot be changed: {why}", sessionId=session_id)
     if name not in agents:
         known = ", ".join(sorted(agents))

@@ -172,6 +172,9 @@ class Approvals:
         also = self._remember(pending.event, allowed, remember, remember_for)
         self._resolve(request_id, allowed, "user", reason=reason, by=by, option=option, also=also)
         await self._recorder.commit()
+        if option is not None and option.kind == "allow_always":
+            # who chooses the agent's own "always" will not be asked again, and that is no offence of the agent
+            self._conduct.trust(pending.event.tool_name)
         return await self._log.approvals.get(request_id)
 
     def resolve(

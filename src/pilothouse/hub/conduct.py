@@ -12,6 +12,7 @@ import asyncio
 import os
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from ..model.events import (
@@ -65,7 +66,8 @@ class Conduct:
         paths = file_paths(event.tool_input)
         if isinstance(event.preview, DiffPreview):
             paths.append(event.preview.path)
-        about = {self._normal(path) for path in paths} | ({command} if command is not None else set())
+        about = {place for path in paths for place in self._names(path)}
+        about |= {command} if command is not None else set()
         # one that names nothing still tells that somebody was asked
         (self._allowed if approved else self._denied).update(about or {""})
 
@@ -150,10 +152,19 @@ class Conduct:
     async def _places(self, path: str) -> list[str]:
         """A path as rules see it: as it was given, and where it leads. Raises WorkspaceError."""
         target = await asyncio.to_thread(self._workspace.resolve, path)
+        return list(dict.fromkeys([self._normal(path), self._leads(target)]))
+
+    def _names(self, path: str) -> list[str]:
+        """The same for what somebody decided, be it inside or not: denied by one name, a file is by all of them."""
+        normal = self._normal(path)
+        try:
+            return [normal, self._leads(Path(os.path.realpath(normal)))]
+        except (OSError, ValueError):  # no path that the system knows
+            return [normal]
+
+    def _leads(self, target: Path) -> str:
         root = self._workspace.root
-        inside = target.is_relative_to(root)
-        leads = str(target.relative_to(root)) if inside else str(target)
-        return list(dict.fromkeys([self._normal(path), self._normal(leads)]))
+        return self._normal(str(target.relative_to(root)) if target.is_relative_to(root) else str(target))
 
     def _normal(self, path: str) -> str:
         return os.path.normpath(os.path.join(self._cwd, path))  # noqa: PTH118 - compared by its letters

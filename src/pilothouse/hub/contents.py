@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..acp.errors import INVALID_PARAMS, RequestError
+from .errors import UnfitContent
 
 __all__ = ["fitted"]
 
@@ -17,7 +17,7 @@ _NEEDS = {"image": "image", "audio": "audio"}
 
 
 def fitted(blocks: Sequence[Any], capabilities: Mapping[str, Any], agent: str) -> list[Any]:
-    """Blocks as on the wire, as such an agent can take them. Raises RequestError."""
+    """Blocks as on the wire, as such an agent can take them. Raises UnfitContent."""
     offered = capabilities.get("promptCapabilities")
     offers = {name for name, value in offered.items() if value is True} if isinstance(offered, dict) else set()
     return [_fitted(block, offers, agent, place) for place, block in enumerate(blocks)]
@@ -36,6 +36,5 @@ def _fitted(block: Any, offers: set[str], agent: str, place: int) -> Any:
     return {"type": "text", "text": f"{resource.get('uri')}:\n{resource['text']}"}
 
 
-def _refusal(agent: str, what: str, place: int) -> RequestError:
-    message = f"{agent} takes no {what}; send the prompt without"
-    return RequestError(INVALID_PARAMS, message, {"field": f"prompt[{place}]"})
+def _refusal(agent: str, what: str, place: int) -> UnfitContent:
+    return UnfitContent(f"{agent} takes no {what}; send the prompt without", field=f"prompt[{place}]")

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from ..acp.errors import ConnectionClosed, RequestError, SpawnError
+from ..acp.errors import INVALID_PARAMS, ConnectionClosed, RequestError, SpawnError
 from ..acp.model import to_wire
 from ..adapters.running import AgentSilent, RunningAgent
 from ..dialects.acp import to_content
@@ -28,7 +28,7 @@ from ..model.session import sound
 from .approvals import Approvals
 from .contents import fitted
 from .editors import Editor
-from .errors import Busy, HubError, IdReused, IllegalCommand, NotStored
+from .errors import Busy, HubError, IdReused, IllegalCommand, NotStored, UnfitContent
 from .link import AUTH_REQUIRED, AgentLink
 from .questions import Questions
 from .recorder import Recorder
@@ -102,7 +102,8 @@ class Conversation:
     ) -> Prompt:
         """Accept a prompt; it runs when those before it are done. The same `client_request_id` is the same prompt.
 
-        Raises IllegalCommand, IdReused, QueueFull, NotStored; Busy when it would have to wait and `queue` is false.
+        Raises IllegalCommand, IdReused, QueueFull, NotStored; Busy when it would have to wait and `queue` is false;
+        UnfitContent when it is known that the agent does not take what is in it.
         """
         turn_id, digest = f"turn_{secrets.token_hex(6)}", None
         if client_request_id is not None:
@@ -123,7 +124,10 @@ class Conversation:
         prompt = Prompt(turn_id, content, client_request_id, digest)
         prompt.meta, prompt.editor = meta, editor
         shown(content)  # raises now, not later, for what is no content
+        if self._link.capabilities is not None:
+            self._fitted(prompt, self._link.capabilities)
         self.queue.put(prompt)
+        self._link.around.agents = {}  # from the first prompt on there is no choice, and nothing to be kept for one
         if client_request_id is not None:
             self._requests[client_request_id] = prompt
         if self.turn is not None or self.is_held:
@@ -265,6 +269,8 @@ class Conversation:
             return self._died(prompt, exc)
         except AgentSilent as exc:
             return self._failed(prompt, {"message": str(exc), "data": {"stderrTail": exc.stderr_tail}})
+        except UnfitContent as exc:  # of an agent that had to be started to know
+            return self._failed(prompt, {"code": INVALID_PARAMS, "message": str(exc), "data": exc.details})
         except (SpawnError, OSError, HubError) as exc:
             return self._failed(prompt, {"message": str(exc)})
         except Exception as exc:  # a defect must not leave the turn open
@@ -276,7 +282,7 @@ class Conversation:
         agent = await self._open(prompt)
         if agent is None:
             return self._stopped(prompt)
-        blocks = fitted(to_wire(as_blocks(prompt.content)), agent.capabilities, self._link.name)
+        blocks = self._fitted(prompt, agent.capabilities)
         prompt.phase = "running"
         params: dict[str, Any] = {"sessionId": self._link.session_id, "prompt": blocks}
         if prompt.meta:
@@ -286,6 +292,10 @@ class Conversation:
         if prompt.cancelled:
             return self._cancelled(raw)
         return self._recorder.translator.result(raw, self._recorder.now())
+
+    def _fitted(self, prompt: Prompt, capabilities: Mapping[str, Any]) -> list[Any]:
+        """Its content as such an agent takes it. Raises UnfitContent."""
+        return fitted(to_wire(as_blocks(prompt.content)), capabilities, self._link.name)
 
     async def _open(self, prompt: Prompt) -> RunningAgent | None:
         """The agent; None when the turn is to end before it is there."""

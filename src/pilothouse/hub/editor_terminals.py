@@ -74,6 +74,7 @@ class EditorTerminal:
         self._ended = asyncio.Event()
         self._looking = asyncio.Lock()
         self._is_over = asyncio.Event()
+        self._is_released = False
         self._watching = asyncio.get_running_loop().create_task(self._watch(), name=f"editor's terminal {name}")
 
     @property
@@ -104,7 +105,13 @@ class EditorTerminal:
                 await self.editor.ask("terminal/kill", self._params, CALL)
 
     async def release(self) -> None:
-        """End it, if it runs, and let the editor forget it. Never fails: to the agent it is gone."""
+        """End it, if it runs, and let the editor forget it. Never fails: to the agent it is gone.
+
+        Once: afterwards the editor may call another one so.
+        """
+        if self._is_released:
+            return
+        self._is_released = True
         with contextlib.suppress(Unable, RequestError, TimeoutError):
             async with asyncio.timeout(PARTING):
                 if self.is_running:
@@ -239,6 +246,7 @@ class EditorTerminals:
         self._most = most
         self._terminals: dict[str, EditorTerminal] = {}
         self._parting: set[asyncio.Task[None]] = set()
+        self._late: set[asyncio.Task[None]] = set()
         self._starting = 0
         self._closed = False
 
@@ -260,7 +268,7 @@ class EditorTerminals:
         command = shown(str(params.get("command")))
         self._starting += 1
         try:
-            answer = await editor.ask("terminal/create", {**params, "sessionId": self._session_id}, CREATE)
+            answer = await self._ask_for(editor, {**params, "sessionId": self._session_id})
         except TimeoutError as exc:
             message = f"{editor.name} did not say within {CREATE:g} s whether it started {command}, and may still do so"
             raise EditorSilent(message) from exc
@@ -275,6 +283,31 @@ class EditorTerminals:
         if not isinstance(own, str) or not 0 < len(own) <= LONGEST_ID:
             raise TerminalError(f"{editor.name} answered terminal/create without a terminalId; {command} may have run")
         return self._made(editor, own, params.get("outputByteLimit"))
+
+    async def _ask_for(self, editor: Editor, params: dict[str, Any]) -> Any:
+        """What the editor answers. If nobody waits for that any more, what it starts all the same is ended."""
+        asking = asyncio.get_running_loop().create_task(editor.ask("terminal/create", params), name="asking an editor")
+        try:
+            async with asyncio.timeout(CREATE):
+                return await asyncio.shield(asking)
+        finally:
+            if not asking.done():
+                late = asyncio.get_running_loop().create_task(self._end_late(editor, asking), name="a late terminal")
+                self._late.add(late)
+                late.add_done_callback(self._late.discard)
+
+    async def _end_late(self, editor: Editor, asking: asyncio.Task[Any]) -> None:
+        try:
+            await asyncio.wait((asking,))
+        finally:
+            await _drop(asking)
+        answer = asking.result() if asking.exception() is None else None
+        own = answer.get("terminalId") if isinstance(answer, dict) else None
+        if isinstance(own, str) and own not in self._terminals:
+            params = {"sessionId": self._session_id, "terminalId": own}
+            for method in ("terminal/kill", "terminal/release"):
+                with contextlib.suppress(Unable, RequestError, TimeoutError):
+                    await editor.ask(method, params, PARTING)
 
     def _made(self, editor: Editor, own: str, limit: Any) -> str:
         # its own id, by which it shows the terminal where a call names it; unless somebody has that already
@@ -306,6 +339,7 @@ class EditorTerminals:
 
     def lose(self, editor: Editor) -> None:
         """An editor leaves the session: its terminals here have ended, and it may forget them."""
+        editor.terminals_made -= {made for made in editor.terminals_made if made[0] == self._session_id}
         for terminal in self._terminals.values():
             if terminal.editor is editor:
                 terminal.lose()
@@ -319,6 +353,9 @@ class EditorTerminals:
         self._terminals.clear()
         if self._parting:
             await asyncio.wait(set(self._parting))
+        if self._late:
+            await asyncio.wait(set(self._late), timeout=PARTING)
+            await _drop(*self._late)
 
     def _terminal(self, terminal_id: str) -> EditorTerminal:
         try:
@@ -336,6 +373,8 @@ class EditorTerminals:
 
 async def _drop(*tasks: asyncio.Task[Any]) -> None:
     """End tasks whose outcome nobody wants any more."""
+    if not tasks:
+        return
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)

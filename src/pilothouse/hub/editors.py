@@ -6,6 +6,7 @@ the hub's id, and no agent waits for ever because an editor is silent.
 
 - An editor that is gone, or does not know the method, is `Unable`: the hub does it itself, and nobody notices. What an
   editor really answers, a refusal too, is what the agent gets.
+- What an editor is asked for by an extension has no limit in time, but it is asked only while it has the session open.
 - A read that is not answered in time is done by the hub. A write that is not answered in time is not: the editor may
   still do it, later than anything that the agent writes since, so the agent is told that nobody knows. A write to an
   editor that is gone is done by the hub: it is the same text, and nothing comes after it.
@@ -97,15 +98,21 @@ class Editors:
         self._prompter = prompter
         self._tell = tell
         self._last: Editor | None = None
+        self._asking: dict[asyncio.Task[Any], Editor] = {}
 
     def attach(self, editor: Editor) -> None:
         """From now on it is asked. One that is attached already becomes the last that came."""
-        self.detach(editor)
+        if editor in self._attached:
+            self._attached.remove(editor)
         self._attached.append(editor)
 
     def detach(self, editor: Editor) -> None:
+        """It is asked no more, and not waited for where somebody else can be asked instead."""
         if editor in self._attached:
             self._attached.remove(editor)
+        for task, asked in self._asking.items():
+            if asked is editor:
+                task.cancel()
 
     def in_order(self) -> list[Editor]:
         """All of them, the one to be asked first at the head."""
@@ -157,10 +164,29 @@ class Editors:
     # -- extensions --
 
     async def extension(self, method: str, params: Any) -> Any:
-        """The answer to a request that only clients know. Raises RequestError."""
+        """The answer to a request that only clients know. Raises RequestError.
+
+        It may take as long as its user does; an editor that leaves the session meanwhile is one that cannot.
+        """
         for editor in self.in_order():
             try:
-                return await editor.ask(method, params)
+                return await self._ask_while_here(editor, method, params)
             except Unable:
                 continue
         raise RequestError.method_not_found(method)
+
+    async def _ask_while_here(self, editor: Editor, method: str, params: Any) -> Any:
+        """Raises Unable, RequestError."""
+        if editor not in self._attached:
+            raise Unable("it has left")
+        task = asyncio.get_running_loop().create_task(editor.ask(method, params), name=f"asking an editor {method}")
+        self._asking[task] = editor
+        try:
+            await asyncio.wait((task,))
+        finally:
+            del self._asking[task]
+            task.cancel()  # whoever gave up withdraws the question
+            task.add_done_callback(lambda task: task.cancelled() or task.exception())
+        if task.cancelled():
+            raise Unable("it has left", is_gone=True)
+        return task.result()

@@ -9,6 +9,7 @@
     ├── QueueFull           too many prompts wait already
     ├── Busy                a turn runs, and the prompt was not to wait
     ├── Unsupported         the agent cannot do it
+    ├── UnfitContent        the agent does not take what is in the prompt
     ├── AgentFailed         the agent could not be started, or answered with an error
     └── NotStored           the log did not take what happened, so it does not count
 
@@ -31,6 +32,7 @@ __all__ = [
     "IllegalCommand",
     "NotStored",
     "QueueFull",
+    "UnfitContent",
     "UnknownAgent",
     "UnknownApproval",
     "Unsupported",
@@ -81,6 +83,10 @@ class Busy(HubError):
 
 class Unsupported(HubError):
     code = "unsupported"
+
+
+class UnfitContent(HubError):
+    code = "unfit_content"
 
 
 class AgentFailed(HubError):

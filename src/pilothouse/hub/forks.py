@@ -12,7 +12,7 @@ from ..model.events import Event, decode_event
 from .errors import AgentFailed, IllegalCommand, Unsupported
 from .session import HubSession
 
-__all__ = ["copy_history", "forkable", "unable"]
+__all__ = ["check_unmoved", "copy_history", "forkable", "unable"]
 
 BATCH = 500
 
@@ -29,6 +29,13 @@ def forkable(session: HubSession) -> str:
     if known is None or why is not None:
         raise IllegalCommand(f"session {session.id} cannot be forked now: {why}", sessionId=session.id)
     return known
+
+
+def check_unmoved(session: HubSession, turns: int) -> None:
+    """Raises IllegalCommand when a turn began while it was forked: which side of that the agent took, nobody knows."""
+    if not session.is_idle or session.state.turns != turns:
+        message = f"session {session.id} was prompted while it was forked; do it again when the turn is over"
+        raise IllegalCommand(message, sessionId=session.id)
 
 
 def unable(exc: BaseException, agent: str) -> Unsupported | None:

@@ -28,7 +28,7 @@ from ..model.policy import parse_policy
 from ..model.session import Session, sound
 from .editors import Editor
 from .errors import HubError, UnknownAgent, UnknownApproval
-from .forks import copy_history, forkable, unable
+from .forks import check_unmoved, copy_history, forkable, unable
 from .link import AgentSpec
 from .live import LiveSessions
 from .orphans import end_orphans
@@ -187,7 +187,7 @@ class Hub:
         self._check_open()
         parent = await self.session(session_id)
         directory = await _directory(cwd or parent.cwd)
-        until, origin = parent.state.seq, forkable(parent)
+        until, turns, origin = parent.state.seq, parent.state.turns, forkable(parent)
         record = await self.log.sessions.get(session_id)
         fork_id = f"ses_{secrets.token_hex(8)}"
         await self.log.sessions.create(
@@ -202,6 +202,7 @@ class Hub:
             around.provisions = self._around(session_id).provisions.joined(provisions or Provisions())
             fork = await self.session(fork_id)
             await fork.forked_from(session_id, until)
+            check_unmoved(parent, turns)
             await self.log.sessions.update(fork_id, archived=False)
         except BaseException as exc:
             await self.delete_session(fork_id)  # nobody has heard of it

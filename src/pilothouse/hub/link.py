@@ -103,6 +103,8 @@ class AgentLink:
         """What there was to give when the agent took up the session."""
         self.directories: tuple[str, ...] = ()
         """Those that it was told of besides the session's own."""
+        self.capabilities: dict[str, Any] | None = None
+        """What the agent can do, as the last one said that took up the session; None before there was one."""
 
     @property
     def name(self) -> str:
@@ -112,7 +114,7 @@ class AgentLink:
         """End the agent; the next one is another."""
         await self.abandon()
         await self._drop()
-        self._spec, self._distrusted = spec, None
+        self._spec, self._distrusted, self.capabilities = spec, None, None
 
     @property
     def agent(self) -> RunningAgent | None:
@@ -214,7 +216,7 @@ class AgentLink:
             raise
         finally:
             self._current = None
-        self.session_id = setup.session_id
+        self.session_id, self.capabilities = setup.session_id, agent.capabilities
         self._opened(setup)
         self._watching = asyncio.get_running_loop().create_task(self._watch(agent), name="watching an agent")
         return agent
@@ -278,6 +280,9 @@ class AgentLink:
                 return await agent.request(method, params, session=session)
         except TimeoutError:
             raise agent.silent(method, self._spec.start_timeout) from None
+        except RequestError as exc:  # on its way into the log
+            hidden = self.given.scrubbed
+            raise RequestError(exc.code, hidden(exc.message), hidden(exc.data)) from None
 
     async def _watch(self, agent: RunningAgent) -> None:
         end = await agent.wait_ended()

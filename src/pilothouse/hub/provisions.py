@@ -7,7 +7,7 @@ session gives them again. What an agent does not say that it can take is not sen
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -16,6 +16,8 @@ __all__ = ["Provisions", "without_ours"]
 
 STDIO = "stdio"
 """The kind of server that every agent takes."""
+SHORTEST = 4
+"""Characters of a value that can be a secret; a shorter one is in every text."""
 
 
 class Provisions(Struct, frozen=True):
@@ -35,6 +37,11 @@ class Provisions(Struct, frozen=True):
     def means(self) -> tuple[Any, ...]:
         """What an agent works with, as opposed to what it is told along with that."""
         return self.servers, self.directories
+
+    def scrubbed(self, value: Any) -> Any:
+        """What an agent says, without the secrets that it was given: some quote in an error all that they got."""
+        secrets = sorted({one for server in self.servers for one in _secrets(server)}, key=len, reverse=True)
+        return _without(value, secrets) if secrets else value
 
     def params(self, capabilities: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of a request that opens a session at an agent that can do so much."""
@@ -58,6 +65,25 @@ class Provisions(Struct, frozen=True):
         if self.directories and not _takes_directories(capabilities):
             told.append({"field": "additionalDirectories", "reason": "the agent takes no further directories"})
         return told
+
+
+def _secrets(server: Mapping[str, Any]) -> Iterator[str]:
+    """Values of its environment and headers, and its address, which may have a key in it."""
+    given = [server.get("url")]
+    for name in ("env", "headers"):
+        pairs = server.get(name)
+        given += [pair.get("value") for pair in pairs if isinstance(pair, dict)] if isinstance(pairs, list) else []
+    yield from (one for one in given if isinstance(one, str) and len(one) >= SHORTEST)
+
+
+def _without(value: Any, secrets: Sequence[str]) -> Any:
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, "…")
+        return value
+    if isinstance(value, dict):
+        return {_without(name, secrets): _without(one, secrets) for name, one in value.items()}
+    return [_without(one, secrets) for one in value] if isinstance(value, list) else value
 
 
 def _kind(server: Mapping[str, Any]) -> str:

@@ -7,40 +7,36 @@ Its public methods may be called by anyone, at any time, as often as they like. 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ..acp.errors import ConnectionClosed, RequestError, SpawnError
-from ..adapters.running import RunningAgent
+from ..acp.errors import ConnectionClosed
 from ..log.base import EventLog
-from ..log.errors import LogClosed
-from ..log.follow import Follower
 from ..log.records import Approval, SessionRecord
-from ..model.events import Event, decode_event
 from ..model.policy import Policy
 from ..model.session import Session, summary
-from .agent_choice import AGENT_OPTION, agent_option, check_change, record_change
+from .agent_choice import AGENT_OPTION
 from .approvals import Approvals, Remember
 from .calls import Calls
 from .choosing import Choosing
 from .conduct import Conduct
 from .conversation import Conversation, shown
 from .editors import Editor, Editors
-from .errors import AgentFailed, IllegalCommand
-from .link import HUB, AgentLink, AgentSpec, Setup
+from .errors import IllegalCommand
+from .link import HUB, AgentSpec
 from .listening import Listener
 from .provisions import Provisions
 from .questions import Action, Questions
 from .recorder import Recorder
 from .serving import Serving
+from .session_agent import SessionAgent
 from .standing import StandingRules
 from .surroundings import Surroundings
-from .transcript import Transcript
 from .turns import Prompt, TurnResult
+from .views import SessionView
 from .workspace import Workspace
 
 __all__ = ["CANCEL_DEADLINE", "HubSession"]
@@ -49,7 +45,7 @@ CANCEL_DEADLINE = 10.0
 """Seconds an agent has to answer a cancelled prompt before its processes are ended."""
 
 
-class HubSession:
+class HubSession(SessionView):
     """A live session."""
 
     def __init__(
@@ -66,21 +62,11 @@ class HubSession:
         home: Path | None = None,
         surroundings: Surroundings | None = None,
     ) -> None:
-        self.id = record.id
-        self.agent_name = record.agent
         self.cwd = record.cwd
-        self._log = log
-        self._known = record.agent_session_id
-        self._is_startable = spec is not None
         self._around = around = surroundings or Surroundings()
-        self._changing = asyncio.Lock()
-        self.agent_meta: Any = None
-        """What the agent that runs said in `_meta` when it took up the session."""
         self._aside: set[asyncio.Task[None]] = set()
-        self._users = 0
         self._terminating = asyncio.Lock()
-        self._recorder = recorder = Recorder(log, record, state, self._log_failed)
-        self._transcript = Transcript(log, record.id)
+        recorder = Recorder(log, record, state, self._log_failed)
         self._standing = StandingRules(log, record.id, record.cwd)
         self._standing.policy = policy
         is_home = home is not None and home.resolve() == Path(record.cwd).resolve()  # then all of it was meant
@@ -102,29 +88,35 @@ class HubSession:
             on_end=lambda *ending: self._listener.terminated(*ending),  # noqa: PLW0108
         )
         self._listener = Listener(log, recorder, self._serving, self._conduct, lambda: self._link)
-        self._link = AgentLink(
-            spec or AgentSpec(name=record.agent, command=(record.agent,)),
+        self._agent = SessionAgent(
+            log,
+            record,
+            spec,
+            recorder,
             self._listener,
-            record.cwd,
-            opened=self._taken_up,
+            workspace,
+            around,
             ended=self._agent_ended,
-            chosen=lambda: self._choosing.choices(),  # noqa: PLW0108 - it is made below
             dropped=self._end_terminals,
+            chosen=lambda: self._choosing.choices(),  # noqa: PLW0108 - it is made below
+            is_untouched=lambda: self._turns.is_untouched,
+            check_not_over=self._check_not_over,
             hub_id=hub_id,
-            surroundings=around,
         )
+        self._link = self._agent.link
         self._turns = Conversation(
             log,
             recorder,
             self._link,
             self._approvals,
             self._questions,
-            self._open,
+            self._agent.open,
             title=record.title,
             cancel_deadline=cancel_deadline,
         )
-        self._calls = Calls(record.id, recorder, self._link, self._started, self._in_use)
-        self._choosing = Choosing(recorder, self._listener, self._calls, self._started)
+        super().__init__(log, record.id, recorder, self._turns.queue)
+        self._calls = Calls(record.id, recorder, self._link, self._agent.started, self._agent.in_use)
+        self._choosing = Choosing(recorder, self._listener, self._calls, self._agent.started)
         self._turns.is_held = state.status == "paused"
         if state.status == "completed":
             self._turns.over = self._over
@@ -138,16 +130,7 @@ class HubSession:
         if self._turns.over is not None:
             raise IllegalCommand(self._turns.over, sessionId=self.id)
 
-    # -- what consumers see --
-
-    @property
-    def state(self) -> Session:
-        """The session as its committed events tell it; of finished items it has the newest, `transcript` has all."""
-        return self._recorder.session
-
-    @property
-    def status(self) -> str:
-        return self.state.status
+    # -- what it is doing, and by whom --
 
     @property
     def is_idle(self) -> bool:
@@ -155,58 +138,24 @@ class HubSession:
         return self._turns.turn is None and not self._turns.queue
 
     @property
+    def agent_name(self) -> str:
+        return self._agent.name
+
+    @property
+    def agent_meta(self) -> Any:
+        """What the agent that runs said in `_meta` when it took up the session."""
+        return self._agent.meta
+
+    @property
     def agent_session_id(self) -> str | None:
         """What the agent calls the session, if it has ever had it."""
-        return self._known
+        return self._agent.known
 
     @property
     def agent_pid(self) -> int | None:
         """The process of the agent, while it runs."""
         process = self._link.process
         return process.pid if process is not None else None
-
-    def follow(self, after: int = 0) -> Follower:
-        """Batches of stored entries beyond a seq: history, then live."""
-        return self._log.follow(self.id, after)
-
-    async def events(self, after: int = 0) -> AsyncIterator[Event]:
-        """Events beyond a seq: history, then live, until the hub closes."""
-        follower = self.follow(after)
-        while True:
-            try:
-                batch = await follower.next()
-            except LogClosed:
-                return
-            for entry in batch:
-                event = decode_event(entry.data)
-                event.source = entry.source
-                yield event
-
-    def snapshot(self, *, items: bool = True) -> dict[str, Any]:
-        """The session as its committed events tell it, with the `seq` to go on from, and the queue.
-
-        Its items are those in memory; `whole_snapshot` has all. Without `items` it is small, whatever its length.
-        """
-        return {**self.state.snapshot(items=items), "queue": self.queue}
-
-    async def whole_snapshot(self) -> dict[str, Any]:
-        """The same with all items, which are read from the log. Raises UnknownSession, LogClosed."""
-        whole = await self.transcript()
-        return {**whole.snapshot(), "queue": self.queue}
-
-    async def transcript(self) -> Session:
-        """The session with all its items, to be read before the next `await`. Raises UnknownSession, LogClosed."""
-        return await self._transcript.get() if self.state.index.shed.items else self.state
-
-    @property
-    def queue(self) -> list[dict[str, Any]]:
-        """The prompts that wait, the next one first: those that the log knows of."""
-        known = [prompt for prompt in self._turns.queue if prompt.queued and 0 < prompt.queued.seq <= self.state.seq]
-        return [{"promptId": prompt.turn_id, "content": shown(prompt.content)} for prompt in known]
-
-    async def committed(self) -> int:
-        """Wait until all that was done so far is stored; the last seq. Raises NotStored."""
-        return await self._recorder.commit()
 
     # -- prompts --
 
@@ -223,7 +172,8 @@ class HubSession:
 
         The same `client_request_id` again is the same prompt, also after a restart. `meta` goes to the agent with it;
         `editor` is who sends it, if that is one. Raises IllegalCommand; IdReused when that one said something else;
-        QueueFull, NotStored; Busy when it would have to wait and `queue` is false.
+        QueueFull, NotStored; Busy when it would have to wait and `queue` is false; UnfitContent when it is known that
+        the agent does not take what is in it.
         """
         return await self._turns.send(content, client_request_id, queue=queue, meta=meta, editor=editor)
 
@@ -273,7 +223,7 @@ class HubSession:
         remember_for: float | None = None,
     ) -> Approval:
         """Decide an approval. See `Approvals.decide`."""
-        decided = await self._approvals.decide(
+        return await self._approvals.decide(
             request_id,
             approved=approved,
             option_id=option_id,
@@ -282,15 +232,6 @@ class HubSession:
             remember=remember,
             remember_for=remember_for,
         )
-        self._note_trust(decided)
-        return decided
-
-    def _note_trust(self, decided: Approval) -> None:
-        """Who chooses the agent's own "always" will not be asked again, and that is no offence of the agent."""
-        chosen = (decided.decision or {}).get("optionId")
-        kinds = {option.get("optionId"): option.get("kind") for option in decided.options}
-        if kinds.get(chosen) == "allow_always":
-            self._conduct.trust(str(decided.request.get("toolName")))
 
     def answer(self, question_id: str, answer: Any = None, *, action: Action | None = None, by: str = "user") -> None:
         """Answer a question; None declines, unless `action` says otherwise. The same answer again changes nothing.
@@ -360,19 +301,9 @@ class HubSession:
     async def authenticate(self, method_id: str) -> None:
         """Log in with one of the agent's `authMethods`; afterwards prompts work. Raises Unsupported, AgentFailed."""
         self._check_not_over()
-        with self._in_use():
-            await self._authenticate(method_id)
-
-    async def _authenticate(self, method_id: str) -> None:
-        try:
-            agent = await self._open()
-        except RequestError as exc:
-            if self._link.process is None:
-                raise self._not_started(exc) from exc
-            agent = self._link.process
-        except (SpawnError, ConnectionClosed, TimeoutError) as exc:
-            raise self._not_started(exc) from exc
-        await self._calls.ask(agent, "authenticate", {"methodId": method_id}, None)
+        with self._agent.in_use():
+            agent = await self._agent.reached()
+            await self._calls.ask(agent, "authenticate", {"methodId": method_id}, None)
 
     # -- editors --
 
@@ -387,9 +318,7 @@ class HubSession:
 
     def provide(self, provisions: Provisions) -> bool:
         """What agents are given for the session when they are started; whether the one that runs has it."""
-        around = self._around
-        around.provisions = around.provisions.joined(provisions)
-        return self._link.agent is None or self._link.given.means == around.provisions.means
+        return self._agent.provide(provisions)
 
     async def forked_from(self, session_id: str, seq: int) -> None:
         """Say whose history this session has, and let its agent begin. Raises AgentFailed, NotStored."""
@@ -399,70 +328,22 @@ class HubSession:
     @property
     def ignored(self) -> list[dict[str, Any]]:
         """What the agent that runs cannot be given, and why."""
-        agent = self._link.agent
-        return self._link.given.ignored(agent.capabilities) if agent is not None else []
+        return self._agent.ignored
 
     # -- the agent --
 
     @property
     def agent_option(self) -> dict[str, Any] | None:
         """The choice of the agent, as on the wire, while there is one."""
-        return agent_option(self.agent_name, self._around.agents, is_open=self._turns.is_untouched)
+        return self._agent.option
 
     async def change_agent(self, name: str) -> None:
-        """Let another agent have the session. If that one cannot be started, all is as before.
-
-        Raises IllegalCommand when the agent was fixed or somebody has prompted; UnknownAgent, AgentFailed, NotStored.
-        """
-        self._check_not_over()
-        async with self._changing:
-            check_change(self.id, name, self._around.agents, is_open=self._turns.is_untouched)
-            before = self.agent_name
-            if name == before:
-                return
-            with self._in_use():
-                try:
-                    await self._hand_over(name)
-                except AgentFailed:
-                    await self._hand_over(before)
-                    raise
-
-    async def _hand_over(self, name: str) -> None:
-        await self._link.change(self._around.agents[name])
-        self._listener.forget()
-        await self._recorder.mend()
-        record_change(self._recorder, self.id, self.agent_name, name)
-        self.agent_name, self._known = name, None
-        try:
-            await self._link.open(None)
-        except (SpawnError, ConnectionClosed, RequestError, TimeoutError) as exc:
-            raise self._not_started(exc) from exc
-        await self._recorder.commit()
+        """Let another agent have the session. See `SessionAgent.change`."""
+        await self._agent.change(name)
 
     async def start(self) -> None:
         """Start the agent now, not with the first prompt. Raises AgentFailed, NotStored."""
-        await self._started()
-
-    async def _started(self) -> RunningAgent:
-        self._check_not_over()
-        with self._in_use():
-            await self._recorder.mend()
-            try:
-                agent = await self._open()
-            except (SpawnError, ConnectionClosed, RequestError, TimeoutError) as exc:
-                raise self._not_started(exc) from exc
-            await self._recorder.commit()
-        return agent
-
-    @contextlib.contextmanager
-    def _in_use(self) -> Iterator[None]:
-        """Somebody needs the agent, though no turn runs."""
-        self._users += 1
-        try:
-            yield
-        finally:
-            self._users -= 1
-            self._recorder.touch()
+        await self._agent.started()
 
     def rest(self, seconds: float) -> None:
         """End an agent that has had nothing to do for so long, if it can take up the session again when it is needed.
@@ -472,7 +353,7 @@ class HubSession:
         recorder = self._recorder
         since = asyncio.get_running_loop().time() - recorder.touched
         index = self.state.index
-        busy = self._users or not self.is_idle or index.pending or index.open or self._serving.has_programs
+        busy = self._agent.is_needed or not self.is_idle or index.pending or index.open or self._serving.has_programs
         if busy or since < seconds or recorder.failure is not None:
             return
         ending = self._link.rest()
@@ -483,40 +364,12 @@ class HubSession:
 
     def has_slept(self, seconds: float) -> bool:
         """Whether it has no agent and nothing was done with it for so long: all that matters is in the log."""
-        busy = self._users or self._aside or not self.is_idle or self.state.index.pending or self._around.editors
+        busy = (
+            self._agent.is_needed or self._aside or not self.is_idle or self.state.index.pending or self._around.editors
+        )
         if busy or self._link.is_in_use or not self._recorder.is_at_rest:
             return False
         return asyncio.get_running_loop().time() - self._recorder.touched >= seconds
-
-    async def _open(self) -> RunningAgent:
-        async with self._changing:
-            pass  # the agent that is wanted is the one that is there afterwards
-        if not self._is_startable:
-            raise AgentFailed(f"no agent {self.agent_name!r} is configured any more", agent=self.agent_name)
-        return await self._link.open(self._known)
-
-    def _not_started(self, exc: BaseException) -> AgentFailed:
-        methods = self._link.initialized.get("authMethods")
-        return AgentFailed(f"{self.agent_name} could not be started: {exc}", agent=self.agent_name, authMethods=methods)
-
-    def _taken_up(self, setup: Setup) -> None:
-        recorder = self._recorder
-        now = recorder.now()
-        self.agent_meta = setup.result.get("_meta")
-        self._workspace.additional = tuple(Path(one).resolve() for one in self._link.directories)
-        if setup.how in ("new", "reset"):
-            info = self._link.initialized.get("agentInfo")
-            events = recorder.translator.started(now, agent=self.agent_name, result=setup.result, info=info)
-        else:
-            previous = self._around.origin if setup.how == "forked" else self._known
-            events = recorder.translator.resumed(now, previous=previous, result=setup.result)
-        if setup.how == "reset":
-            data = {"previousSessionId": self._known, **({"refused": setup.refused} if setup.refused else {})}
-            events += recorder.translator.fact("session_reset", data, now)
-        if setup.restored:
-            events += recorder.translator.fact("choices_restored", setup.restored, now)
-        self._known = setup.session_id
-        recorder.record(events, also=[self._log.sessions.updating(self.id, agent_session_id=setup.session_id)])
 
     def _agent_ended(self, end: ConnectionClosed) -> None:
         """The agent is gone. A turn that it leaves tells of that itself; otherwise it is told here."""
@@ -572,6 +425,7 @@ class HubSession:
 
     async def _shut(self, why: str, reason: str) -> None:
         await self._turns.interrupt(why, reason)
+        await self._agent.settled()
         await self._serving.end_terminals(for_good=True)
         if self._aside:
             await asyncio.wait(self._aside)

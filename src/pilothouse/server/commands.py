@@ -82,8 +82,9 @@ async def carry_out(server: Server, caller: Caller, session_id: str, fields: dic
 
 async def _execute(session: HubSession, command: ACPCommand, caller: Caller, command_id: str | None) -> CommandDone:
     result = await execute(session, command, by=caller.name)
-    if needed_scope(command) == "admin":
-        audit.record(command.command, by=caller.name, sessionId=session.id)
+    if needed_scope(command) in ("admin", "approve"):
+        about = getattr(command, "request_id", None) or getattr(command, "question_id", None)
+        audit.record(command.command, by=caller.name, deviceId=caller.device_id, sessionId=session.id, requestId=about)
     return CommandDone(command=command.command, result=result, seq=await session.committed(), command_id=command_id)
 
 

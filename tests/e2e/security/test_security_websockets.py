@@ -11,13 +11,11 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from tests.support.attacks import Attempts, bearer, log_in, raw, routes, state, status_of
+from tests.support.attacks import Attempts, bearer, log_in, paired, raw, routes, state, status_of
 from tests.support.http_client import PATIENCE
 from tests.support.servers import TOKEN, Served
 
 SOCKETS = ("/ws", "/acp")
-
-
 AUDIT = "pilothouse.audit"
 
 
@@ -132,3 +130,26 @@ async def test_a_frame_that_is_too_large_ends_the_connection(served: Served, att
                         while True:
                             await lane.recv()
                     assert lane.close_code in codes | ({1006} if len(payload) != 20_001 else set())
+
+
+async def test_a_decision_over_a_websocket_is_written_down_with_who_made_it(
+    served: Served, project: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, AUDIT)
+    device_id, device = await paired(served.client, "read", "approve")
+    session = await served.hub.start_session("demo", project)
+    turn = asyncio.create_task(session.prompt("edit notes.txt hello"))
+    while not (waiting := (await device.request("GET", "/approvals")).json()["approvals"]):
+        await asyncio.sleep(0.01)
+    async with connect(f"ws://127.0.0.1:{served.port}/ws", additional_headers=bearer(device)) as socket:
+        wish = {"command": "deny_tool_call", "requestId": waiting[0]["id"], "toolCallId": "call-1"}
+        await socket.send(json.dumps({"type": "command", "commandId": "c1", "sessionId": session.id, "command": wish}))
+        async with asyncio.timeout(PATIENCE):
+            while (answer := json.loads(await socket.recv())).get("commandId") != "c1":
+                pass
+        assert answer["ok"] is True
+    await turn
+    lines = [json.loads(record.message) for record in caplog.records if record.name == AUDIT]
+    (decision,) = (line for line in lines if line["audit"] == "deny_tool_call")
+    assert (decision["by"], decision["deviceId"]) == ("phone", device_id)
+    assert (decision["sessionId"], decision["requestId"]) == (session.id, waiting[0]["id"])

@@ -17,6 +17,7 @@ from pilothouse.hub import editor_terminals
 from pilothouse.hub.contents import fitted
 from pilothouse.hub.editor_terminals import EditorTerminals, _new_part
 from pilothouse.hub.editors import Editor, Editors, Unable
+from pilothouse.hub.errors import UnfitContent
 from pilothouse.hub.programs import ExitStatus
 from pilothouse.hub.provisions import Provisions, without_ours
 from pilothouse.hub.refusals import TerminalError, TerminalsClosed, TooManyTerminals, UnknownTerminal
@@ -286,9 +287,9 @@ def test_blocks_are_fitted_to_what_an_agent_offers() -> None:
     assert fitted([image, words], every, "odd") == [image, words]
     for capabilities in ({}, {"promptCapabilities": None}, {"promptCapabilities": {"image": "yes"}}):
         assert fitted([words], capabilities, "odd") == [{"type": "text", "text": "file:///a:\nx"}]
-        with pytest.raises(RequestError) as caught:
+        with pytest.raises(UnfitContent, match="odd takes no images") as caught:
             fitted([*odd, image], capabilities, "odd")
-        assert (caught.value.code, caught.value.data) == (-32602, {"field": "prompt[3]"})
+        assert caught.value.details == {"field": "prompt[3]"}
 
 
 def test_provisions_are_joined_and_told_without_secrets() -> None:
@@ -302,3 +303,15 @@ def test_provisions_are_joined_and_told_without_secrets() -> None:
     assert acp.params({"mcpCapabilities": {"acp": True}}) == {"mcpServers": []}
     assert without_ours({"pilothouse": {}, "x": 1}) == {"x": 1}
     assert without_ours(None) == {}
+
+
+def test_secrets_are_taken_out_of_whatever_an_agent_says() -> None:
+    servers = (
+        {"name": "a", "command": "x", "env": [{"name": "K", "value": "hidden"}, {"name": "N", "value": "1"}, "odd"]},
+        {"type": "http", "name": "b", "url": "https://k@h", "headers": [{"name": "A", "value": "hidden too"}]},
+        {"name": "c", "env": {"K": "odd"}, "headers": None, "url": 7},
+    )
+    given = Provisions(servers)
+    assert given.scrubbed("1: hidden too, hidden; https://k@h!") == "1: …, …; …!"
+    assert given.scrubbed({"hidden": ["hidden", 1, None, {"x": "a hidden b"}]}) == {"…": ["…", 1, None, {"x": "a … b"}]}
+    assert Provisions().scrubbed("hidden") == "hidden"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import os
 import signal
 import subprocess
 import sys
 import textwrap
 import time
+import warnings
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -630,6 +633,25 @@ def test_a_loop_that_ends_before_anybody_closed_leaves_no_program(root: Path) ->
 
     pid = asyncio.run(forget())
     assert asyncio.run(gone(pid))
+
+
+def test_a_loop_that_ends_leaves_nothing_for_the_collector_to_find(root: Path) -> None:
+    """Also while somebody else holds the pipe, so that its end does not come before the loop's."""
+
+    async def forget() -> int:
+        terminals = Terminals(Workspace(root))
+        terminal = await terminals.create("sh", ["-c", "echo $$; sleep 60; :"])
+        pid = int(await printed(terminals, terminal, "\n"))
+        terminals._programs[terminal]._family.signal = lambda number: lambda: False  # type: ignore[method-assign]
+        return pid
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        pid = asyncio.run(forget())
+        gc.collect()
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+    assert [str(one.message) for one in seen] == []
 
 
 async def test_a_program_that_nothing_ends_is_given_up_and_those_who_wait_are_told(

@@ -75,6 +75,18 @@ async def test_secrets_of_servers_are_not_stored(tmp_path: Path) -> None:
     assert [place for place in stored if SECRET.encode() in place.read_bytes()] == []
 
 
+async def test_directories_that_are_none_are_refused_or_lead_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    async with odd_hub(tmp_path / "home", "additionalDirectories") as hub, lending(hub) as editor:
+        for directory in ("not/absolute", "/nul\0", ""):
+            with pytest.raises(RequestError) as caught:
+                await editor.open(tmp_path, additionalDirectories=["/fine", directory])
+            assert (caught.value.code, caught.value.data["field"]) == (-32602, "additionalDirectories[1]")
+        session_id = await editor.open(tmp_path, additionalDirectories=[str(tmp_path / "loop"), "/no/such/place"])
+        await editor.prompt(session_id, "echo fine")
+        assert editor.said == "fine"
+
+
 async def test_directories_that_the_agent_does_not_take_are_none_of_the_workspace(tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
     (tmp_path / "work").mkdir()

@@ -118,15 +118,22 @@ function config(state: State, event: CustomEvent): boolean {
 function setup(state: State, event: CustomEvent): true {
   const { modes, models } = event.data;
   if (isObject(modes)) {
-    if (Array.isArray(modes["availableModes"])) state.fields.modes = modes["availableModes"];
-    state.fields.mode = textOf(modes["currentModeId"]) || state.fields.mode;
+    const offered = modes["availableModes"];
+    if (Array.isArray(offered)) state.fields.modes = offered;
+    state.fields.mode = textOf(modes["currentModeId"]) || (isEmpty(offered) ? null : state.fields.mode);
   }
   if (isObject(models)) {
-    if (Array.isArray(models["availableModels"])) state.fields.models = models["availableModels"];
-    state.fields.model = textOf(models["currentModelId"]) || state.fields.model;
+    const offered = models["availableModels"];
+    if (Array.isArray(offered)) state.fields.models = offered;
+    state.fields.model = textOf(models["currentModelId"]) || (isEmpty(offered) ? null : state.fields.model);
   }
   config(state, event);
   return true;
+}
+
+/** Where nothing is offered, nothing is chosen. */
+function isEmpty(offered: unknown): boolean {
+  return Array.isArray(offered) && offered.length === 0;
 }
 
 function info(state: State, event: CustomEvent): true {

@@ -131,8 +131,8 @@ def _setup(state: State, event: CustomEvent) -> bool:
         choices, chosen = told.get(offered), _text(told.get(current))
         if isinstance(choices, list):
             setattr(state, name, choices)
-        if chosen:
-            setattr(state, name.removesuffix("s"), chosen)
+        if chosen or choices == []:  # where nothing is offered, nothing is chosen
+            setattr(state, name.removesuffix("s"), chosen or None)
     _config(state, event)
     return True
 

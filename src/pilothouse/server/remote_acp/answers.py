@@ -61,7 +61,8 @@ def request_error(exc: Exception) -> RequestError | None:
             details = exc.details if isinstance(exc, HubError) else {}
             if isinstance(exc, UnknownSession):
                 details = {"sessionId": exc.session_id}
-            return RequestError(code, message, {"details": str(exc), **details})
+            # with the reason in it: that is all that most editors show
+            return RequestError(code, f"{message}: {exc}", {"details": str(exc), **details})
     return None
 
 
@@ -139,10 +140,56 @@ def _failure(result: TurnResult, ending: Ending) -> RequestError:
         message = "The turn was interrupted: its agent, or the hub, was ended"
         return RequestError(INTERNAL_ERROR, message, facts)
     error = ending.error
-    message = (error.message if error else result.error) or "The turn failed"
     if error is None:
-        return RequestError(INTERNAL_ERROR, message, facts)
-    return RequestError(_own_code(error), message, {"code": error.code, "details": error.details, **facts})
+        return RequestError(INTERNAL_ERROR, result.error or "The turn failed", facts)
+    kind = _kind(error)
+    told = {"code": error.code, "errorKind": kind, "details": error.details, **facts}
+    return RequestError(
+        _own_code(error), _words(error, kind), {key: told[key] for key in told if told[key] is not None}
+    )
+
+
+_KINDS: Mapping[str, str] = {
+    "auth_required": "Not logged in",
+    "billing": "Billing problem",
+    "connection": "No connection to the model",
+    "forbidden": "Not permitted",
+    "invalid_request": "The model's server refused the request",
+    "not_found": "Not found",
+    "overloaded": "The model is overloaded",
+    "rate_limit": "Rate limit reached",
+    "server_error": "The model's server failed",
+    "too_large": "The request is too large",
+}
+"""Kinds of errors, as a heading for what the agent says of one; most editors show nothing but the message."""
+_OWN_KINDS = {"auth_required": "auth_required", "rate_limited": "rate_limit"}
+_EMPTY_WORDS = frozenset({"", "internal error", "invalid params", "invalid request", "server error", "error"})
+_LAST_WORDS = 300
+
+
+def _kind(error: ACPError) -> str | None:
+    details = error.details if isinstance(error.details, dict) else {}
+    kind = details.get("errorKind")
+    return kind if isinstance(kind, str) else _OWN_KINDS.get(error.code)
+
+
+def _words(error: ACPError, kind: str | None) -> str:
+    """What went wrong, as far as it is known, in one text."""
+    details = error.details if isinstance(error.details, dict) else {"details": error.details}
+    words = error.message.strip()
+    if words.rstrip(".").casefold() in _EMPTY_WORDS:
+        given = (details.get(name) for name in ("details", "message", "reason", "error"))
+        more = next((one.strip() for one in given if isinstance(one, str) and one.strip()), "")
+        words = f"{words}: {more[:_LAST_WORDS]}" if words and more else words or more
+    tail = details.get("stderrTail")
+    if error.code == "agent_died" and isinstance(tail, str) and tail.strip():
+        words = f"{words} It said: {tail.strip()[-_LAST_WORDS:]}"
+    heading = _KINDS.get(kind or "")
+    if heading is None or heading.casefold() in words.casefold():
+        return words or "The turn failed"
+    status = details.get("status")
+    number = f" ({status})" if isinstance(status, int) else ""
+    return f"{heading}{number}: {words}" if words else f"{heading}{number}"
 
 
 def _own_code(error: ACPError) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -20,8 +21,10 @@ from ...acp.schema import ClientCapabilities
 from ...dialects.acp.requests import elicitation_mode, elicitation_request, permission_request
 from ...hub.errors import HubError
 from ...hub.hub import Hub
+from ...hub.session import HubSession
 from ...log.errors import LogError
 from ...model.events import ApprovalRequestedEvent, UserQuestionEvent
+from .. import audit
 
 __all__ = ["Asking"]
 
@@ -115,7 +118,13 @@ class Asking:
         outcome = answer.get("outcome")
         option = outcome.get("optionId") if isinstance(outcome, dict) and outcome.get("outcome") == "selected" else None
         if isinstance(option, str):
-            await self._settle(question_id, lambda session: session.decide(question_id, option_id=option, by=self._by))
+            await self._settle(question_id, partial(self._decide, question_id, option))
+
+    async def _decide(self, question_id: str, option: str, session: HubSession) -> None:
+        await session.decide(question_id, option_id=option, by=self._by)
+        audit.record(
+            "approval_decided", by=self._by, sessionId=self._session_id, approvalId=question_id, optionId=option
+        )
 
     async def _elicitation(self, question_id: str, params: dict[str, Any]) -> None:
         answer = await self._answer(question_id, "elicitation/create", params)
@@ -123,9 +132,12 @@ class Asking:
         if action not in ("accept", "decline"):
             return
 
-        async def tell(session: Any) -> None:
+        async def tell(session: HubSession) -> None:
             session.answer(question_id, content if action == "accept" else None, action=action, by=self._by)
             await session.committed()
+            audit.record(
+                "question_answered", by=self._by, sessionId=self._session_id, questionId=question_id, answer=action
+            )
 
         await self._settle(question_id, tell)
 
@@ -140,7 +152,7 @@ class Asking:
             return {}
         return value if isinstance(value, dict) else {}
 
-    async def _settle(self, question_id: str, decide: Callable[[Any], Awaitable[Any]]) -> None:
+    async def _settle(self, question_id: str, decide: Callable[[HubSession], Awaitable[None]]) -> None:
         """Tell the session. From here on it is no longer withdrawn: what was decided is carried through."""
         task = self._waiting.pop(question_id, None)
         if task is None:

@@ -131,8 +131,8 @@ class AcpFace:
         session.provide(given.provisions)
         try:
             await refusing(session.start())
-        except RequestError:
-            await self._hub.delete_session(session.id)  # nobody has heard of it
+        except BaseException:  # also when the client goes away meanwhile
+            await refusing(self._hub.delete_session(session.id))  # nobody has heard of it
             raise
         self._attachments.begin(session)
         answer: schema.NewSessionResponse = self._setup(schema.NewSessionResponse, session, session.state.seq, given)

@@ -57,7 +57,7 @@ def given_by(
 ) -> Given:
     """Raises RequestError for a directory that is no absolute path."""
     for index, directory in enumerate(directories or ()):
-        if not os.path.isabs(directory):  # noqa: PTH117 - a text of the wire
+        if not os.path.isabs(directory) or "\0" in directory:  # noqa: PTH117 - a text of the wire
             raise _invalid(f"additionalDirectories[{index}]", f"expected an absolute path, got {directory!r}")
     given = Provisions(
         servers=tuple(to_wire(list(servers or ()))), directories=tuple(directories or ()), meta=without_ours(meta)
