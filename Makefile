@@ -29,9 +29,10 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
 	@touch $@
 
-# Node programs that tests talk to; without npm some of those tests are skipped, and those with editors' clients fail.
+# Node programs that tests talk to. Not `npm ci`: it wants packages for other systems, which not every registry has.
+# Without npm some of those tests are skipped, and those with editors' clients fail.
 $(NODE_READY): $(NODE)/package-lock.json
-	@if command -v npm >/dev/null; then cd $(NODE) && npm ci --no-audit --no-fund --loglevel=error && touch node_modules/.ready; \
+	@if command -v npm >/dev/null; then cd $(NODE) && npm install --no-save --no-audit --no-fund --loglevel=error && touch node_modules/.ready; \
 	else echo "npm not found: tests against the TypeScript SDK will be skipped, those against acpx will fail"; fi
 
 # Claude Code's own program, pinned; without npm the tests against it are skipped.
@@ -40,7 +41,7 @@ $(CLAUDE_READY): tests/lab/agents.py | $(READY)
 	else echo "npm not found: tests against Claude Code's own program will be skipped"; fi
 
 $(WEB_READY): $(WEB)/package-lock.json
-	cd $(WEB) && npm ci --no-audit --no-fund --loglevel=error && touch node_modules/.ready
+	cd $(WEB) && npm install --no-save --no-audit --no-fund --loglevel=error && touch node_modules/.ready
 
 # The official SDK's example agents; they are in its source distribution only.
 $(SDK_READY): $(READY)
