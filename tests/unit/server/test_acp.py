@@ -647,9 +647,9 @@ def test_clients_of_a_session_share_what_is_made_of_its_pieces() -> None:
 def test_updates_made_together_are_as_those_made_alone(odd: bytes) -> None:
     sources = [b'{"sessionUpdate":"agent_message_chunk","n":%d}' % number for number in range(5)]
     sources[2] = sources[2] + odd if odd.isspace() else sources[2][:-1] + odd + b"}"
-    entries = [Entry("s\"s", seq, seq, "message:delta", b"{}", source) for seq, source in enumerate(sources, 7)]
-    alone = [notification(update_head("s\"s"), source, seq) for seq, source in enumerate(sources, 7)]
-    assert Runs().of("s\"s", entries).lines == alone
+    entries = [Entry('s"s', seq, seq, "message:delta", b"{}", source) for seq, source in enumerate(sources, 7)]
+    alone = [notification(update_head('s"s'), source, seq) for seq, source in enumerate(sources, 7)]
+    assert Runs().of('s"s', entries).lines == alone
     assert [json.loads(line)["params"]["update"]["_meta"]["pilothouse"]["seq"] for line in alone] == [7, 8, 9, 10, 11]
 
 
