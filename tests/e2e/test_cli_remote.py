@@ -545,3 +545,16 @@ def test_rules_are_listed_named_where_they_decide_and_revoked(cli: Cli, served: 
     assert cli("policy", "revoke", of_project["id"]).returncode == 0
     assert json.loads(cli("policy", "rules", "--json").stdout) == []
     assert "revoked now" in cli("policy", "rules", "--all").stdout
+
+
+def test_a_run_whose_agent_cannot_be_started_ends_nobody_elses_turn(cli: Cli, at: Callable[..., Typist]) -> None:
+    cli.home.mkdir(mode=0o700)
+    script = json.dumps(["sh", "-c", "while [ ! -e started ]; do sleep 0.05; done; exit 1"])
+    (cli.home / "config.toml").write_text(f"[agents.bad]\ncommand = {script}\n")
+    first = at("run", "-a", "bad", "hi", terminal=False)
+    eventually(lambda: (cli.home / "hub.json").exists())
+    second = at("run", "-a", "demo", "slow 3", terminal=False)
+    eventually(lambda: "working" in cli("ls").stdout)
+    (cli.project / "started").touch()
+    assert second.leaves() == 0
+    assert first.leaves() == 4

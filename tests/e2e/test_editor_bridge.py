@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shlex
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -205,6 +206,68 @@ async def test_a_permission_that_a_dead_hub_asked_for_is_withdrawn_and_its_late_
         await has_seen_it_once(home, editor, session, tmp_path)
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+async def test_a_command_in_a_terminal_of_the_editor_ends_with_the_hub_that_had_it_run(
+    home: Home, tmp_path: Path, number: int
+) -> None:
+    async with home.editor("-a", "demo", initialize=False) as editor:
+        await editor.initialize({"fs": {}, "terminal": True})
+        session = await editor.new_session(tmp_path)
+        prompt = editor.start_prompt(session, "bash sleep 50")
+        await editor.until(lambda: editor.asked)
+        options = {one["kind"]: one["optionId"] for one in editor.asked[0]["params"]["options"]}
+        allowed = {"outcome": {"outcome": "selected", "optionId": options["allow_once"]}}
+        editor.say(id=editor.asked[0]["id"], result=allowed)
+        create = await editor.until(lambda: [one for one in editor.asked if one["method"] == "terminal/create"])
+        editor.say(id=create[0]["id"], result={"terminalId": "t1"})
+        await editor.until(lambda: [one for one in editor.asked if one["method"] == "terminal/wait_for_exit"])
+        os.kill(home.hub_pid, number)
+        release = await editor.until(lambda: [one for one in editor.asked if one["method"] == "terminal/release"])
+        assert [one["params"] for one in release] == [{"sessionId": session, "terminalId": "t1"}]
+        editor.say(id=release[0]["id"], result={})
+        async with asyncio.timeout(PATIENCE):
+            await asyncio.wait((prompt,))
+        assert (await editor.prompt(session, "echo on"))["stopReason"] == "end_turn"
+
+
+@pytest.mark.parametrize("text", [b'{"pid":1,"acp":"\xff\xfe"}', b'{"pid":99999999}', b'{"pid":1,"acp":"/x\\u0000/y"}'])
+async def test_what_a_damaged_or_old_place_says_does_not_keep_editors_from_working(
+    home: Home, tmp_path: Path, text: bytes
+) -> None:
+    (home.path / "hub.json").write_bytes(text)
+    async with in_session(home, tmp_path) as (editor, session):
+        assert (await editor.prompt(session, "echo hello"))["stopReason"] == "end_turn"
+        assert editor.stderr == b""
+
+
+async def test_a_hub_whose_place_cannot_be_written_says_so_in_one_line(home: Home, tmp_path: Path) -> None:
+    (home.path / "hub.json").mkdir()
+    async with home.editor("-a", "demo") as editor:
+        with pytest.raises(Refused, match=r"can't be served: .*hub\.json") as refused:
+            await editor.new_session(tmp_path)
+    assert "Traceback" not in refused.value.data["log"]
+
+
+async def test_a_hub_outlives_the_process_that_waited_for_its_start(home: Home, tmp_path: Path) -> None:
+    starting = await asyncio.create_subprocess_exec(
+        *(*home.command()[:-1], "serve", "--detach", "--quiet"),
+        env=home.environment,
+        stdin=asyncio.subprocess.DEVNULL,
+    )
+    async with asyncio.timeout(PATIENCE):
+        children = Path(f"/proc/{starting.pid}/task/{starting.pid}/children")
+        while not (found := children.read_text().split()):
+            await asyncio.sleep(0.001)
+        starting.kill()
+        await starting.wait()
+        while not (home.path / "hub.json").exists():
+            assert runs(int(found[0])), (home.path / "hub.log").read_text()
+            await asyncio.sleep(0.01)
+    async with in_session(home, tmp_path) as (editor, session):
+        assert (await editor.prompt(session, "echo hello"))["stopReason"] == "end_turn"
+    assert home.hub_pid == int(found[0])
+
+
 async def test_a_hub_that_cannot_come_back_is_told_and_tried_again_with_the_next_request(
     home: Home, tmp_path: Path
 ) -> None:
@@ -353,6 +416,21 @@ async def test_the_agent_is_that_of_the_option_unless_the_editor_names_another(h
         assert answer["_meta"]["pilothouse"]["agent"] == "nobody"
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-"])
+async def test_without_input_or_output_it_says_so(home: Home, closed: str) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *("sh", "-c", f'exec "$@" {closed}', "sh", *home.command()),
+        env=home.environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(PATIENCE):
+        _, said = await process.communicate()
+    assert process.returncode == 2
+    assert said.decode().strip() == "Error: it speaks on standard input and output, and one of them is closed"
+
+
 async def test_someone_at_a_terminal_is_told_what_this_is(home: Home) -> None:
     master, slave = os.openpty()
     process = await asyncio.create_subprocess_exec(
@@ -382,6 +460,34 @@ async def test_standalone_runs_one_agent_and_leaves_nothing(home: Home, tmp_path
         assert await editor.leave() == 0
         assert editor.stderr == b""
     assert not list(home.path.glob("hub*")) + list(home.path.glob("pilothouse.db*"))
+
+
+async def test_standalone_declines_what_its_editor_cannot_be_asked(home: Home, tmp_path: Path) -> None:
+    async with home.editor("--standalone", "-a", "demo") as editor:
+        session = await editor.new_session(tmp_path)
+        assert (await editor.prompt(session, "question"))["stopReason"] == "end_turn"
+
+
+async def test_an_agent_that_is_installed_later_is_found_and_one_that_is_not_is_explained(
+    home: Home, tmp_path: Path
+) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    home.environment["PATH"] = f"{programs}:/usr/bin:/bin"
+    async with home.editor() as editor:
+        first = await editor.request("session/new", {"cwd": str(tmp_path), "mcpServers": []})
+        assert first["_meta"]["pilothouse"]["agent"] == "demo"
+        wanted = {"cwd": str(tmp_path), "mcpServers": [], "_meta": {"pilothouse": {"agent": "goose"}}}
+        with pytest.raises(Refused, match="Goose is not installed"):
+            await editor.request("session/new", wanted)
+        program = programs / "goose"
+        program.write_text(
+            f"#!/bin/sh\nexec {shlex.join([*home.command()[:1], '-m', 'pilothouse.cli', 'demo-agent'])}\n"
+        )
+        program.chmod(0o755)
+        assert (await editor.request("session/new", wanted))["_meta"]["pilothouse"]["agent"] == "goose"
+        plain = await editor.request("session/new", {"cwd": str(tmp_path), "mcpServers": []})
+        assert plain["_meta"]["pilothouse"]["agent"] == "goose"
 
 
 async def test_standalone_takes_the_first_agent_and_the_policy_of_the_configuration(home: Home, tmp_path: Path) -> None:

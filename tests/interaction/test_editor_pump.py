@@ -14,6 +14,7 @@ import pytest
 
 from pilothouse.acp.transport import MemoryLink, memory_pair
 from pilothouse.editor import pump as pumping
+from pilothouse.editor import reaching as reaching_module
 from pilothouse.editor.bridge import Bridge
 from pilothouse.editor.naming import request_ids
 from pilothouse.editor.pump import Pump
@@ -105,6 +106,13 @@ async def editors_welcome(home: Path, limits: Limits | None = None) -> AsyncIter
         yield served
 
 
+@contextlib.asynccontextmanager
+async def listening(path: Path) -> AsyncIterator[None]:
+    """Somebody who takes connections, and says nothing."""
+    async with await asyncio.start_unix_server(lambda reader, writer: writer.close(), path):
+        yield
+
+
 async def open_session(client: Client, cwd: Path) -> str:
     assert "result" in await client.ask(0, "initialize", protocolVersion=1, clientCapabilities={})
     return str((await client.ask(1, "session/new", cwd=str(cwd), mcpServers=[]))["result"]["sessionId"])
@@ -193,12 +201,67 @@ async def test_a_hub_that_hangs_up_at_once_is_not_asked_without_end(
             assert calls >= 5
 
 
+def write_old_place(home: Path) -> None:
+    write_place(home, Place(pid=4711, socket=str(home / "hub.sock")))
+
+
 async def test_a_hub_of_an_older_version_is_told(home: Path) -> None:
-    write_place(home, Place(pid=4711))
-    async with pumped(home) as client:
+    async with listening(home / "hub.sock"):
+        write_old_place(home)
+        async with pumped(home) as client:
+            await client.ask(0, "initialize", protocolVersion=1)
+            refused = (await client.ask(1, "session/list"))["error"]
+            assert "older version" in refused["message"]
+            assert "4711" in refused["message"]
+
+
+async def test_what_a_dead_hub_of_an_older_version_has_left_keeps_nobody_from_starting_one(home: Path) -> None:
+    write_old_place(home)
+    reaching = NeverStarting(home)
+    async with pumped(home, reaching) as client:
         await client.ask(0, "initialize", protocolVersion=1)
-        refused = (await client.ask(1, "session/list"))["error"]
-        assert "older version" in refused["message"]
+        await client.ask(1, "session/list")
+    assert reaching.starts > 0
+
+
+async def test_a_hub_whose_socket_for_editors_was_taken_away_is_named_and_started_no_second_time(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launches: list[Path] = []
+
+    class Found:
+        """A start that finds a hub."""
+
+        code = 0
+        was_killed = True
+        journal = home / "hub.log"
+
+        def __init__(self, home: Path) -> None:
+            launches.append(home)
+
+        def words(self) -> str:
+            return ""
+
+    monkeypatch.setattr(reaching_module, "Launch", Found)
+    monkeypatch.setattr(reaching_module, "GRACE", 0.05)
+    async with listening(home / "hub.sock"):
+        write_place(home, Place(pid=4711, socket=str(home / "hub.sock"), acp=str(home / "acp.sock")))
+        with pytest.raises(NoHub, match=r"process 4711\) does not answer on .*acp\.sock; stop it"):
+            await Reaching(home).get(asyncio.Protocol)
+    assert len(launches) == 1
+
+
+async def test_a_cancel_of_nothing_starts_no_hub(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pumping, "LOOK", 0.01)
+    reaching = NeverStarting(home)
+    async with pumped(home, reaching) as client:
+        async with editors_welcome(home):
+            session = await open_session(client, home)
+        begun = reaching.starts
+        client.say(method="session/cancel", params={"sessionId": session})
+        async with editors_welcome(home):  # found by those who only look
+            assert "result" in await client.ask(2, "session/list")
+        assert reaching.starts == begun
 
 
 async def test_half_a_line_of_a_hub_that_dies_is_never_passed_on(home: Path) -> None:
@@ -214,3 +277,14 @@ async def test_half_a_line_of_a_hub_that_dies_is_never_passed_on(home: Path) -> 
         async with pumped(home) as client:
             await client.ask(0, "initialize", protocolVersion=1)
             await client.until(lambda: sum(one.get("method") == "_x/told" for one in client.messages) >= 2)
+
+
+async def test_one_editor_too_many_is_told_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pumping, "PAUSE", 0.0)
+    async with editors_welcome(home, Limits(per_caller=1)), pumped(home) as one:
+        await open_session(one, home)
+        async with pumped(home) as two:
+            await two.ask(0, "initialize", protocolVersion=1)
+            refused = (await two.ask(1, "session/list"))["error"]
+            assert "too many open streams" in refused["message"]
+        assert "result" in await one.ask(2, "session/list")

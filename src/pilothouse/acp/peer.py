@@ -105,7 +105,8 @@ class Peer(Generic[T]):
     def receive(self, line: bytes | Oversize) -> Message | Response[T] | Unmatched | Malformed:
         """What a line means. A `Message` is a request when it has an id, else a notification."""
         if isinstance(line, Oversize):
-            return _malformed(INVALID_REQUEST, f"line of {line.size} bytes is over the limit", line.head)
+            reason = f"line of {line.size} bytes is over the limit"
+            return _malformed(INVALID_REQUEST, reason, line.head, _id_before_params(line.head))
         try:
             message = decode_message(line)
         except msgspec.ValidationError as exc:
@@ -159,6 +160,12 @@ def _readable_id(line: bytes) -> RequestId:
         return None
     request_id = obj.get("id") if isinstance(obj, dict) and "method" in obj else None
     return request_id if isinstance(request_id, (int, str)) and not isinstance(request_id, bool) else None
+
+
+def _id_before_params(head: bytes) -> RequestId:
+    """The id of a request of which only the beginning was kept, if it stands there as it does with most peers."""
+    before, found, _ = head.partition(b'"params"')
+    return _readable_id(before.rstrip().removesuffix(b",") + b"}") if found else None
 
 
 def _malformed(code: int, reason: str, line: bytes, request_id: RequestId = None) -> Malformed:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from ..adapters.known import DEMO
 from ..adapters.registry import Registered, Registry
 from ..config import Config
 from ..hub.hub import Hub
@@ -67,7 +68,23 @@ class AgentList:
         agents, specs = await asyncio.to_thread(lambda: (registry(self._config), agent_specs(self._config)))
         self._hub.agents.update(specs)
         self._known = await describe_agents(agents)
+        self._order()
         self._at = time.monotonic()
+
+    def _order(self) -> None:
+        """Who names no agent gets the first: one that is installed, else the scripted one, which needs nothing."""
+        installed = {agent["name"] for agent in self._known if agent["state"] == "installed"} - {DEMO}
+        rank = sorted(self._hub.agents, key=lambda name: 0 if name in installed else 1 if name == DEMO else 2)
+        for name in rank:
+            self._hub.agents[name] = self._hub.agents.pop(name)
+
+    async def look_for(self, name: str) -> str | None:
+        """Look again for an agent that the hub does not know; what to do about it, if it is known but not here."""
+        await self.refresh()
+        for agent in self._known:
+            if agent["name"] == name and not agent["installed"]:
+                return agent.get("problem") or f"{agent['title']} is not installed. To install it: {agent['install']}"
+        return None
 
     async def close(self) -> None:
         if self._task is not None:

@@ -81,6 +81,7 @@ class Serving:
         await asyncio.to_thread(clear_place, home)
         settings = bound.settings if bound is not None else ServerConfig()
         await self.agents.refresh()
+        self._hub.look_for = self.agents.look_for
         self._open.push_async_callback(self.agents.close)
         self.server = Server(
             self._hub,

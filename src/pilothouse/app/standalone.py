@@ -24,7 +24,7 @@ async def serve_standalone(config: Config, agent: str, link: Link) -> None:
     """Serve an agent over a link until its other end is gone; its agent's processes end with it."""
     os.environ.pop("PILOTHOUSE_TOKEN", None)  # no agent inherits it
     async with Hub(log=MemoryLog(), agents=agent_specs(config, [agent])) as hub:
-        face = AcpFace(hub, link, caller=EDITOR, default_agent=agent, policy=config.policy)
+        face = AcpFace(hub, link, caller=EDITOR, default_agent=agent, policy=config.policy, alone=True)
         try:
             await face.wait_closed()
         finally:

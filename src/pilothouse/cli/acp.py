@@ -26,6 +26,8 @@ def acp(agent: str | None, standalone: bool) -> None:
     every other screen. `pilothouse setup` enters this command into an editor's configuration. It ends with its input,
     or by SIGTERM, with exit code 0; the hub goes on.
     """
+    if sys.stdin is None or sys.stdout is None:
+        raise Failure("it speaks on standard input and output, and one of them is closed", Exit.USAGE)
     if sys.stdin.isatty():
         click.echo(
             "This is for editors: it speaks JSON-RPC (ACP) on stdin and stdout. `pilothouse setup zed` sets one up.",

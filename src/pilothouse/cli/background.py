@@ -6,12 +6,14 @@ descendant, so that no editor ends it with a tree of its own processes. Fork bef
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from ..editor.launching import KILLED, open_journal
+from ..editor.launching import KILLED, LARGEST, open_journal
 from .exits import Exit, Failure
 
 __all__ = ["detach"]
@@ -41,12 +43,31 @@ def detach(home: Path) -> Callable[[], None]:
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor, stream in ((null, 0), (journal, 1), (journal, 2)):
         os.dup2(descriptor, stream)
+    os.close(journal)
+    logging.getLogger().addHandler(Turning(home))
 
     def ready() -> None:
-        os.write(tell, b"1")
+        with contextlib.suppress(BrokenPipeError):  # who waited for it was ended; the hub is there all the same
+            os.write(tell, b"1")
         os.close(tell)
 
     return ready
+
+
+class Turning(logging.Handler):
+    """Begins a new journal when this one is large: a hub that runs for months may have much to say."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__()
+        self._home = home
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(OSError):  # the home may be gone; there is nobody to tell
+            if os.fstat(2).st_size > LARGEST:
+                journal = open_journal(self._home)
+                for stream in (1, 2):
+                    os.dup2(journal, stream)
+                os.close(journal)
 
 
 def _outcome(told: int, child: int) -> int:

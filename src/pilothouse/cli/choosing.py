@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
+from ..adapters.known import DEMO
 from ..adapters.registry import Registry
 from ..config import Config
 from .exits import Exit, Failure
@@ -22,12 +23,19 @@ def checked_agent(agents: Registry, name: str) -> str:
 
 
 def first_agent(config: Config, agents: Registry) -> str:
-    """The agent where nobody can be asked for one: the configured default, else the first that there is.
+    """The agent where nobody can be asked for one: the configured default, else the first that is installed.
 
-    Raises Failure when there is none.
+    The scripted one is the last of these, and what would have to be fetched first comes after it. Raises Failure when
+    there is none.
     """
-    ready = (name for name in (*config.agents, *agents.names) if agents.launch(name) is not None)
-    name = config.settings.default_agent or next(ready, None)
+
+    def rank(name: str) -> int:
+        found = agents.find(name)
+        is_here = getattr(found and found.adapter, "availability", "installed") == "installed"
+        return 1 if name == DEMO else 0 if is_here else 2
+
+    ready = [name for name in agents.names if agents.launch(name) is not None]
+    name = config.settings.default_agent or next(iter(sorted(ready, key=rank)), None)
     if name is None:
         raise Failure("no agent is installed; `pilothouse agents` says how to get one", Exit.NO_AGENT)
     return checked_agent(agents, name)

@@ -122,6 +122,8 @@ async def _here(
         except AgentFailed as exc:
             if record is None:  # nothing ever happened in it
                 await hub.delete_session(session.id)
+            with _code_kept(conversation, Exit.NO_AGENT):
+                await _linger(hub)
             raise Failure(_why(exc, agents, name), Exit.NO_AGENT) from exc
         with _code_kept(conversation, code):
             await _linger(hub)

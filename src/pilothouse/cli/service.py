@@ -221,12 +221,17 @@ class _Service:
 
     @contextlib.asynccontextmanager
     async def _serving(self, hub: Hub) -> AsyncIterator[Serving]:
-        async with Serving(self._config, hub, self._bound) as serving:
-            try:
-                yield serving
-            finally:
-                open_now = len(serving.server.connections)
-                self._say(f"\nStopping. Ending {open_now} connection{'s' * (open_now != 1)}. Ctrl-C again hurries.")
+        serving = Serving(self._config, hub, self._bound)
+        try:
+            await serving.__aenter__()
+        except OSError as exc:
+            raise Failure(f"{self._config.home} can't be served: {exc}", Exit.HOME) from exc
+        try:
+            yield serving
+        finally:
+            open_now = len(serving.server.connections)
+            self._say(f"\nStopping. Ending {open_now} connection{'s' * (open_now != 1)}. Ctrl-C again hurries.")
+            await serving.__aexit__(None, None, None)
 
     # -- the greeting --
 

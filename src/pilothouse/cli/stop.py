@@ -50,4 +50,4 @@ def stop() -> None:
         if time.monotonic() > deadline:
             raise Failure(f"the hub, process {pid}, was told to end and has not; see what it does", Exit.HOME)
         time.sleep(STEP)
-    say(f"The hub of {config.home}, process {pid}, has ended.")
+    say(f"The hub of {config.home}, process {pid}, has ended. What needs a hub next starts one.")

@@ -16,8 +16,9 @@ from ..acp.errors import INTERNAL_ERROR, INVALID_PARAMS, REQUEST_CANCELLED, RESO
 from ..acp.framing import Oversize
 from ..acp.jsonrpc import Message, RequestId, encode_error, encode_notification, encode_result
 from ..acp.methods import CANCEL_REQUEST
-from ..acp.peer import Malformed, Peer, Response
+from ..acp.peer import Malformed, Peer, Response, Unmatched
 from ..offer import PROTOCOL_VERSION, offer
+from .questions import Questions
 from .requests import (
     AGAIN,
     LOAD,
@@ -65,8 +66,7 @@ class Bridge:
         self._new_id = new_id
         self._agent = agent
         self._views = Views()
-        self._editor: Peer[RequestId] = Peer()  # a question's token is its id at the hub
-        self._asked: dict[RequestId, RequestId] = {}
+        self._questions = Questions()
         self._hub: Peer[Request | Join] = Peer()
         self._requests: dict[Request, None] = {}
         self._held: list[Request | bytes] = []
@@ -74,6 +74,8 @@ class Bridge:
         self._initialize = NO_PARAMS
         self._is_up = False
         self._is_attached = False
+        self._turned_away = ""
+        """Why a hub that is there will have nothing to do with this editor."""
         self._out: list[bytes] = []
         self._up: list[bytes] = []
         self.held_bytes = 0
@@ -82,7 +84,7 @@ class Bridge:
     @property
     def wants_hub(self) -> bool:
         """Whether somebody waits for an answer that only a hub can give."""
-        return bool(self._requests or self._held)
+        return bool(self._requests)
 
     @property
     def is_joining(self) -> bool:
@@ -99,6 +101,7 @@ class Bridge:
     def attach(self) -> None:
         """A connection to a hub is open: take up there what the editor has open. Until that is done the rest waits."""
         self._is_attached = True
+        self._turned_away = ""
         self._join("initialize", self._initialize, Join())
         opening = {request.session_id for request in self._requests if request.sent and request.method in OPENING}
         for view in self._views.all():
@@ -110,20 +113,24 @@ class Bridge:
 
         `early`: it was gone soon. A request under which that happens again and again is not asked for ever.
         """
-        for number in self._asked.values():
-            self._out += filter(None, (self._editor.cancel(number),))
-        self._asked.clear()
+        self._out.append(self._questions.leave())
         self._hub.close()
         self._joining.clear()
         self._up.clear()
-        self._is_up = self._is_attached = False
+        was_up, self._is_up, self._is_attached = self._is_up, False, False
         for request in list(self._requests):
             request.number = None
-            request.deaths += early and request.sent
+            request.deaths += early and (request.sent or not was_up)
             if request.sent and request.method not in AGAIN:
                 self._refuse(request, RequestError(INTERNAL_ERROR, LOST.format(method=request.method)))
             elif request.deaths >= DEATHS:
-                self._refuse(request, RequestError(INTERNAL_ERROR, FATAL.format(method=request.method)))
+                told = self._turned_away or FATAL.format(method=request.method)
+                self._refuse(request, RequestError(INTERNAL_ERROR, told))
+
+    def nobody(self) -> None:
+        """There is no hub, and none is wanted: what was only told, a cancel, is about nothing that goes on."""
+        self.held_bytes -= sum(len(one) for one in self._held if isinstance(one, bytes))
+        self._held = [one for one in self._held if isinstance(one, Request)]
 
     def fail(self, error: RequestError) -> None:
         """No hub can be had: whoever waits is told so. The next request may try again."""
@@ -198,14 +205,16 @@ class Bridge:
 
     def from_editor(self, lines: Sequence[Line]) -> None:
         for line in lines:
-            got = self._editor.receive(line)
+            got = self._questions.receive(line)
             if isinstance(got, Message):
                 if isinstance(got.id, UnsetType):
                     self._told(str(got.method), got, line)
                 else:
                     self._ask(got.id, str(got.method), got.params, len(line))
             elif isinstance(got, Response):
-                self._reply(got)
+                out, up = self._questions.answered(got)
+                self._out.append(out)
+                self._up.append(up)
             elif isinstance(got, Malformed) and got.reply is not None:
                 self._out.append(got.reply)
 
@@ -218,6 +227,7 @@ class Bridge:
         if self._is_up:
             self._send(request)
         else:
+            request.size = size
             self._held.append(request)
             self.held_bytes += size
 
@@ -259,7 +269,9 @@ class Bridge:
         if self._is_up:
             self._up += (bytes(line), b"\n")  # type: ignore[arg-type]
         elif not settled:
-            self._held.append(bytes(line) + b"\n")  # type: ignore[arg-type]
+            held = bytes(line) + b"\n"  # type: ignore[arg-type]
+            self._held.append(held)
+            self.held_bytes += len(held)
 
     def _cancel(self, request_id: Any) -> None:
         """The editor wants no answer any more. It is given one all the same."""
@@ -286,14 +298,6 @@ class Bridge:
                 self._answer(request, encode_result(request.id, CANCELLED))
         return bool(meant)
 
-    def _reply(self, response: Response[RequestId]) -> None:
-        """The editor has answered a question of the hub that is there."""
-        self._asked.pop(response.token, None)
-        if response.error is not None:
-            self._up.append(encode_error(response.token, response.error))
-        else:
-            self._up.append(encode_result(response.token, response.result))
-
     # -- from the hub --
 
     def from_hub(self, lines: Sequence[Line]) -> None:
@@ -318,17 +322,15 @@ class Bridge:
                 self._joined(got, got.token)
         elif isinstance(got, Message):
             self._asks(got, line)
+        elif isinstance(got, Unmatched) and got.id is None and got.error is not None:
+            self._turned_away = AWAY.format(reason=got.error.message)
 
     def _asks(self, message: Message, line: Line) -> None:
         """The hub asks the editor, or tells it something that is no update."""
         if not isinstance(message.id, UnsetType):
-            params = None if isinstance(message.params, UnsetType) else message.params
-            number, frame = self._editor.request(str(message.method), params, message.id)
-            self._asked[message.id] = number
-            self._out.append(frame)
+            self._out.append(self._questions.ask(message))
         elif message.method == CANCEL_REQUEST:
-            number = self._asked.pop(object_of(message.params).get("requestId"), None)
-            self._out += filter(None, (self._editor.cancel(number),))
+            self._out.append(self._questions.withdraw(object_of(message.params).get("requestId")))
         else:
             self._out += (bytes(line), b"\n")  # type: ignore[arg-type]
             if not isinstance(message.params, UnsetType):
@@ -380,6 +382,7 @@ class Bridge:
         del self._requests[request]
         if request in self._held:
             self._held.remove(request)
+            self.held_bytes -= request.size
         self._out.append(frame)
 
     def _keep_own(self, request: Request) -> None:
@@ -398,6 +401,7 @@ class Bridge:
 DEATHS = 5
 """How many hubs may die over a request."""
 FATAL = "The hub ended each time it was asked for {method}; hub.log in its home may tell why"
+AWAY = "The hub takes no more of this editor: {reason}"
 LOST = "The hub went away while it did {method}. Whether it was done is not known; ask again if it may be done twice"
 
 

@@ -159,6 +159,8 @@ class Pump:
                 hub = await (self._reaching.get(self._connection) if start else self._reaching.find(self._connection))
                 if hub is not None:
                     await self._use(hub)
+                else:
+                    self._bridge.nobody()
             except NoHub as exc:
                 self._bridge.fail(exc.as_error())
             self._flush()

@@ -7,12 +7,13 @@ the one that stayed.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 from ..acp.errors import INTERNAL_ERROR, RequestError
-from ..remote.place import read_place
+from ..remote.place import Place, read_place
 from .launching import JOURNAL, Launch
 
 __all__ = ["NoHub", "Reaching"]
@@ -57,6 +58,8 @@ class Reaching:
         if place is None:
             return None
         if place.acp is None:
+            if not await _is_there(place):
+                return None
             reason = f"process {place.pid} runs a hub of an older version on {self._home}; stop it, and try again"
             raise NoHub(reason, self._home / JOURNAL)
         try:
@@ -74,7 +77,7 @@ class Reaching:
             try:
                 return await self._launched(protocol, launch)
             except NoHub:
-                if not tries_left or not launch.was_killed:
+                if not tries_left or not launch.was_killed or await self._is_cut_off():
                     raise
             finally:
                 self._reap(launch)
@@ -99,15 +102,37 @@ class Reaching:
             if ended:
                 deadline = min(deadline, clock() + GRACE)
             await asyncio.sleep(STEP)
+        if await self._is_cut_off():
+            raise self.silent()
         raise NoHub("The hub was started and does not answer", launch.journal, launch.words())
+
+    async def _is_cut_off(self) -> bool:
+        """Whether a hub runs that cannot be reached by editors: its socket for them was taken away."""
+        place = read_place(self._home)
+        return place is not None and await _is_there(place)
 
     def silent(self) -> NoHub:
         """A hub is there and says nothing."""
         place = read_place(self._home)
         who = f" (process {place.pid})" if place is not None else ""
-        return NoHub(f"The hub{who} does not answer; stop it, and try again", self._home / JOURNAL)
+        where = f" on {place.acp}" if place is not None else ""
+        return NoHub(f"The hub{who} does not answer{where}; stop it, and try again", self._home / JOURNAL)
 
     def _reap(self, launch: Launch) -> None:
         """The process that started a hub ends soon after, and is waited for so that nothing is left of it."""
         if launch.code is None:
             asyncio.get_running_loop().call_later(REAPING, self._reap, launch)
+
+
+async def _is_there(place: Place) -> bool:
+    """Whether somebody listens on the socket of a hub's owner, as every hub has it."""
+    if place.socket is None:
+        return False
+    try:
+        _, writer = await asyncio.open_unix_connection(place.socket)
+    except OSError:
+        return False
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+    return True

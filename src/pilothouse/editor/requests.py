@@ -47,7 +47,20 @@ class Request:
     """One request. `number` is its id at the hub, None while it is at none."""
 
     __slots__ = (
-        *("cancelled", "deaths", "id", "method", "number", "opened", "own", "params", "sent", "session_id", "times"),
+        *(
+            "cancelled",
+            "deaths",
+            "id",
+            "method",
+            "number",
+            "opened",
+            "own",
+            "params",
+            "sent",
+            "session_id",
+            "size",
+            "times",
+        ),
     )
 
     def __init__(self, request_id: RequestId, method: str, params: Raw | None) -> None:
@@ -58,6 +71,8 @@ class Request:
         self.own: str | None = None
         """What makes a prompt the same one when it is sent again."""
         self.number: RequestId = None
+        self.size = 0
+        """Bytes of the line by which it came, while it waits for a hub."""
         self.times = 0
         self.deaths = 0
         self.sent = False

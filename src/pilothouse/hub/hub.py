@@ -13,7 +13,7 @@ import asyncio
 import logging
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
@@ -74,6 +74,8 @@ class Hub:
         self.log: EventLog = log if log is not None else SQLiteLog(Path(str(home)) / DATABASE)
         self.home = Path(home) if home is not None else None
         self.agents = dict(agents or {})
+        self.look_for: Callable[[str], Awaitable[str | None]] | None = None
+        """Looks for an agent that is not among `agents`, and says what to do when it is not to be had either."""
         self.notices: list[str] = []
         self.orphans_ended = 0
         self.recovered: list[str] = []
@@ -154,9 +156,7 @@ class Hub:
         policy, HubError for the directory, AgentFailed.
         """
         self._check_open()
-        if agent not in self.agents:
-            known = ", ".join(sorted(self.agents)) or "none"
-            raise UnknownAgent(f"no agent {agent!r} is configured; there are: {known}", agent=agent)
+        await self._check_agent(agent)
         directory = await _directory(cwd)
         rules = parse_policy(policy) if policy is not None else None
         session_id = f"ses_{secrets.token_hex(8)}"
@@ -210,6 +210,15 @@ class Hub:
                 raise refusal from exc
             raise
         return fork
+
+    async def _check_agent(self, name: str) -> None:
+        """Raises UnknownAgent for one that is not here, also not since a moment ago."""
+        advice = None
+        if name not in self.agents and self.look_for is not None:
+            advice = await self.look_for(name)
+        if name not in self.agents:
+            known = ", ".join(sorted(self.agents)) or "none"
+            raise UnknownAgent(advice or f"no agent {name!r} is configured; there are: {known}", agent=name)
 
     async def session(self, session_id: str) -> HubSession:
         """A session by its id, taken up from the log if it is not live. Raises UnknownSession.

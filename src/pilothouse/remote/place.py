@@ -59,9 +59,9 @@ def read_place(home: Path) -> Place | None:
         if HAS_SOCKETS and not _is_mine(home.stat(), 0o022):  # what it says could be anybody's
             return None
         place = msgspec.json.decode((home / FILE).read_bytes(), type=Place)
-    except (OSError, msgspec.DecodeError):
+        return place if all(_is_safe(home, path) for path in _sockets(place)) else None
+    except (OSError, ValueError, msgspec.DecodeError):  # also text that is no UTF-8, and no path
         return None
-    return place if all(_is_safe(home, path) for path in _sockets(place)) else None
 
 
 def write_place(home: Path, place: Place) -> None:
@@ -99,7 +99,7 @@ def socket_path(home: Path) -> Path:
     path = home / SOCKET
     if len(os.fsencode(path)) <= LONGEST:
         return path
-    return Path(tempfile.mkdtemp(prefix="pilothouse-", dir=_runtime())) / SOCKET
+    return Path(tempfile.mkdtemp(prefix="pilothouse-", dir=_short_directory())) / SOCKET
 
 
 def acp_path(path: Path) -> Path:
@@ -107,10 +107,20 @@ def acp_path(path: Path) -> Path:
     return path.with_name(ACP_SOCKET)
 
 
-def _runtime() -> str | None:
-    """A directory that goes when its user logs out, where the platform has one; else that for temporary files."""
-    given = os.environ.get("XDG_RUNTIME_DIR", "")
-    return given if given and len(given) < LONGEST // 2 and is_private(Path(given)) else None
+def _short_directory() -> str:
+    """A directory that goes when its user logs out, where the platform has one; else that for temporary files.
+
+    Variables may name one that is too long as well; the system's own is not.
+    """
+    given, usual = os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir()
+    if given and _is_short(given) and is_private(Path(given)):
+        return given
+    return usual if _is_short(usual) else "/tmp"  # noqa: S108 - what is made there is private
+
+
+def _is_short(directory: str) -> bool:
+    """Whether the path of a socket in a new directory there is one that the system takes."""
+    return len(os.fsencode(directory)) < LONGEST // 2
 
 
 def is_private(directory: Path) -> bool:

@@ -94,6 +94,7 @@ class LineListener:
         self._default_agent = default_agent
         self._listening: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_closing = False
 
     async def __aenter__(self) -> Self:
         self._listening = await asyncio.start_unix_server(self._accept, sock=self._bound, limit=READ_SIZE)
@@ -102,6 +103,7 @@ class LineListener:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._is_closing = True
         if self._listening is not None:
             self._listening.close()
         for task in self._tasks:
@@ -111,9 +113,14 @@ class LineListener:
         self._bound.close()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._is_closing:  # taken from the queue just before; nobody would end it
+            writer.transport.abort()
+            return
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer), name="an editor")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        # a task that is cancelled before its first step has closed nothing
+        task.add_done_callback(lambda task: writer.close())
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One editor, until it leaves, is let go, or is cut."""

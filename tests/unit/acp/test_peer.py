@@ -119,6 +119,23 @@ def test_malformed_lines_are_values_and_carry_the_reply_they_deserve(bad: Any, c
     assert got.reason
 
 
+@pytest.mark.parametrize(
+    ("head", "known"),
+    [
+        (b'{"jsonrpc":"2.0","id":5,"method":"session/prompt","params":{"prompt":[{"da', 5),
+        (b'{ "method" : "session/prompt", "id" : "five" , "params" : {"prompt', "five"),
+        (b'{"id":5,"method":"\\"params\\"","params":{"x', 5),
+        (b'{"jsonrpc":"2.0","method":"session/prompt","params":{"prompt":[{"da', None),
+        (b'{"jsonrpc":"2.0","id":5,"result":{"params":{"da', None),
+    ],
+)
+def test_a_request_that_is_too_long_is_answered_under_its_id_where_that_was_read(head: bytes, known: Any) -> None:
+    got = Peer[str]().receive(Oversize(99, head))
+    assert isinstance(got, Malformed)
+    assert got.reply is not None
+    assert json.loads(got.reply)["id"] == known
+
+
 def test_an_object_nobody_waits_on_gets_no_reply() -> None:
     got = Peer[str]().receive(b'{"foo": "bar"}')
     assert isinstance(got, Malformed)

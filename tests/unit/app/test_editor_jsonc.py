@@ -57,6 +57,7 @@ def test_a_file_without_a_value_has_no_settings(text: str) -> None:
         ("{,}", 1, 2, "expected a key"),
         ("[,]", 1, 2, "expected a value"),
         ("[" * 500 + "]" * 500, 1, 202, "too deeply"),
+        ('{"a": ' + "9" * 5000 + "}", 1, 7, "too long"),
     ],
 )
 def test_what_is_broken_is_named_with_its_place(text: str, line: int, column: int, words: str) -> None:

@@ -505,3 +505,62 @@ def test_a_cancel_reaches_a_hub_that_only_let_go_of_the_connection() -> None:
     stage.bridge.detach()
     stage.says(line(method="session/cancel", params={"sessionId": SESSION}))
     assert [one["method"] for one in stage.joins(status="running")[1]] == ["session/prompt", "session/cancel"]
+
+
+def test_a_cancel_of_nothing_is_no_reason_for_a_hub_and_is_not_kept_for_the_next() -> None:
+    stage = Stage()
+    stage.opens()
+    stage.bridge.detach()
+    stage.says(line(method="session/cancel", params={"sessionId": SESSION}))
+    assert not stage.bridge.wants_hub
+    assert stage.bridge.held_bytes > 0
+    stage.bridge.nobody()
+    assert stage.bridge.held_bytes == 0
+    stage.prompts()
+    assert [one["method"] for one in stage.joins()[1]] == ["session/prompt"]
+
+
+def test_a_cancel_of_somebody_elses_turn_waits_for_a_hub_that_is_still_there() -> None:
+    stage = Stage()
+    stage.opens()
+    stage.bridge.detach()
+    stage.says(line(method="session/cancel", params={"sessionId": SESSION}))
+    assert [one["method"] for one in stage.joins(status="running")[1]] == ["session/cancel"]
+    assert stage.bridge.held_bytes == 0
+
+
+def test_what_was_cancelled_while_it_waited_makes_room_again() -> None:
+    stage = Stage()
+    number = stage.asks("session/list", filler="x" * 1000)
+    stage.prompts("y" * 1000)
+    assert stage.bridge.held_bytes > 2000
+    stage.says(line(method="$/cancel_request", params={"requestId": number}))
+    stage.says(line(method="session/cancel", params={"sessionId": SESSION}))
+    assert stage.bridge.held_bytes == 0
+
+
+def test_terminals_of_a_dead_hub_end_and_the_next_one_hears_nothing_of_it() -> None:
+    stage = Stage()
+    stage.opens()
+    create = {"sessionId": SESSION, "command": "make"}
+    asked = stage.hears(line(id=5, method="terminal/create", params=create))[0][0]
+    stage.says(line(id=asked["id"], result={"terminalId": "t1"}))
+    stage.bridge.detach()
+    out, up = stage.take()
+    assert [(one["method"], one["params"]["terminalId"]) for one in out] == [("terminal/release", "t1")]
+    assert up == []
+    stage.joins()
+    assert stage.says(line(id=out[0]["id"], result={})) == ([], [])
+
+
+def test_an_editor_that_hubs_turn_away_is_told_why() -> None:
+    stage = Stage()
+    number = stage.asks("session/list")
+    told: list[Any] = []
+    for _ in range(DEATHS):
+        stage.bridge.attach()
+        stage.hears(line(id=None, error={"code": -32603, "message": "too many open streams"}))
+        stage.bridge.detach(early=True)
+        told += stage.take()[0]
+    assert [one["id"] for one in told] == [number]
+    assert "too many open streams" in told[0]["error"]["message"]

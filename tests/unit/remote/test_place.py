@@ -104,3 +104,37 @@ def test_a_path_that_is_too_long_leads_to_a_private_directory(
     finally:
         remove_place(deep)
     assert not path.parent.exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b'{"pid": 1, "so',
+        b'{"pid":1,"acp":"\xff\xfe"}',
+        b'{"pid":1,"acp":"/tmp/x\\u0000y/z"}',
+        b"[" * 100_000,
+        b"[]",
+    ],
+    ids=["empty", "half", "no text", "no path", "deep", "a list"],
+)
+def test_a_damaged_file_says_nothing_and_is_replaced(home: Path, text: bytes) -> None:
+    (home / "hub.json").write_bytes(text)
+    assert read_place(home) is None
+    clear_place(home)
+    assert not (home / "hub.json").exists()
+
+
+def test_directories_for_sockets_whose_names_are_too_long_are_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = tmp_path / ("x" * LONGEST)
+    long.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    path = socket_path(long)
+    try:
+        assert len(os.fsencode(path.with_name("acp.sock"))) <= LONGEST
+        assert is_private(path.parent)
+    finally:
+        path.parent.rmdir()

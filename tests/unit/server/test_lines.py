@@ -103,3 +103,20 @@ async def test_a_listener_that_closes_ends_its_connections(tmp_path: Path) -> No
         await writer.wait_closed()
         with pytest.raises(OSError, match=r"refused|No such"):
             await asyncio.open_unix_connection(str(path))
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["before its first step", "afterwards"])
+async def test_who_connects_while_a_listener_closes_is_not_left_waiting(tmp_path: Path, is_late: bool) -> None:
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    async with serving(tmp_path) as served:
+        reader, writer = await asyncio.open_unix_connection(sock=ours)
+        listener = LineListener(served.server, local_socket(tmp_path / "acp.sock"))
+        async with listener:
+            if not is_late:
+                listener._accept(reader, writer)
+        if is_late:
+            listener._accept(reader, writer)
+        with theirs:
+            async with asyncio.timeout(10):
+                assert await asyncio.get_running_loop().sock_recv(theirs, 100) == b""

@@ -97,7 +97,11 @@ class _Reader:
         if found is None:
             raise JsoncError(self.text, start, f"expected a value, got {self._next()}")
         self.at = found.end()
-        return Value(start, self.at, json.loads(found[0]))
+        try:
+            plain = json.loads(found[0])
+        except ValueError:
+            raise JsoncError(self.text, start, f"this number is too long, it has {len(found[0])} digits") from None
+        return Value(start, self.at, plain)
 
     def _string(self) -> str:
         found = _STRING.match(self.text, self.at)

@@ -137,7 +137,7 @@ def _own_answer(source: bytes | None) -> dict[str, Any]:
 def _failure(result: TurnResult, ending: Ending) -> RequestError:
     facts = {"turnId": result.turn_id, "seq": result.seq, "stopReason": result.stop_reason}
     if result.stop_reason == "interrupted":
-        message = "The turn was interrupted: its agent, or the hub, was ended"
+        message = "The turn was interrupted: the hub, or its agent, was stopped or died. Prompt again to go on"
         return RequestError(INTERNAL_ERROR, message, facts)
     error = ending.error
     if error is None:

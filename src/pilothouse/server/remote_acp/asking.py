@@ -46,13 +46,16 @@ class Asking:
         by: str,
         approves: bool,
         capabilities: ClientCapabilities,
+        alone: bool = False,
     ) -> None:
+        """`alone`: nobody else can answer, so what this client cannot show is declined at once."""
         self._hub = hub
         self._session_id = session_id
         self._request = request
         self._by = by
         self._approves = approves
         self.capabilities = capabilities
+        self._alone = alone
         self.dress: Callable[[dict[str, Any]], dict[str, Any]] = lambda call: call
         """How a tool call is shown to the client."""
         self._open: dict[str, ApprovalRequestedEvent | UserQuestionEvent] = {}
@@ -105,7 +108,9 @@ class Asking:
             params = elicitation_request(event, self._session_id)
             ask = self._elicitation
             if params is not None and not self._can_show(elicitation_mode(params)):
-                return
+                if not self._alone:
+                    return
+                ask = self._decline
         if params is not None:
             task = asyncio.get_running_loop().create_task(ask(question_id, params), name=f"asking {question_id}")
             self._waiting[question_id] = task
@@ -138,6 +143,13 @@ class Asking:
             audit.record(
                 "question_answered", by=self._by, sessionId=self._session_id, questionId=question_id, answer=action
             )
+
+        await self._settle(question_id, tell)
+
+    async def _decline(self, question_id: str, params: dict[str, Any]) -> None:
+        async def tell(session: HubSession) -> None:
+            session.answer(question_id, action="decline", by=self._by)
+            await session.committed()
 
         await self._settle(question_id, tell)
 

@@ -48,7 +48,8 @@ class AcpFace:
 
     `caller` is who the client is; without one it must authenticate, and `authenticate` says who has a token. An agent
     that the client does not name is `default_agent`, else the first. `authenticated` is done when the caller is known.
-    Faces that are given the same `runs` make updates only once.
+    Faces that are given the same `runs` make updates only once. `alone`: there is no other client, so what this one
+    cannot be asked nobody can.
     """
 
     def __init__(
@@ -62,8 +63,10 @@ class AcpFace:
         policy: Any = None,
         limit: int = 200,
         runs: Runs | None = None,
+        alone: bool = False,
     ) -> None:
         self._hub = hub
+        self._alone = alone
         self._default_agent = default_agent
         self._policy = policy
         self._entrance = Entrance(caller, authenticate, lambda: self._side.connection)
@@ -340,6 +343,7 @@ class AcpFace:
             by=caller.name,
             approves=caller.may("approve"),
             capabilities=self._entrance.capabilities,
+            alone=self._alone,
         )
 
 
