@@ -39,11 +39,11 @@ class NoHub(Exception):
         self.words = words
 
     def as_error(self) -> RequestError:
-        """For the editor, whose user reads the message and maybe nothing else."""
+        """For the editor, whose user reads the message, or the details in its place, and maybe nothing else."""
         last = self.words.splitlines()[-1].removeprefix("Error: ").strip() if self.words else ""
         told = f"{self}: {last}" if last else str(self)
         message = f"{told.rstrip('.')}. `pilothouse doctor` looks for the cause; {self.journal} has more"
-        return RequestError(INTERNAL_ERROR, message, {"details": str(self), "log": self.words})
+        return RequestError(INTERNAL_ERROR, message, {"details": message, "log": self.words})
 
 
 class Reaching:
