@@ -40,11 +40,14 @@ class Choosing:
     async def mode(self, mode_id: str, meta: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """What the agent answers. Raises Unsupported, AgentFailed.
 
-        An agent that says that it went into another mode is in that one.
+        An agent that says that it went into another mode is in that one. One that says it by its options alone, or not
+        at all, is spoken for: not every consumer knows options.
         """
         chosen = partial(Choices.choose_mode, mode_id=mode_id)
+        before = self._listener.modes_named
         told, answer = await self._choose("session/set_mode", _with(meta, modeId=mode_id), chosen)
-        if not told and self._recorder.session.mode != mode_id:
+        is_there = self._recorder.session.mode == mode_id
+        if self._listener.modes_named == before and told == is_there:
             self._told({"sessionUpdate": "current_mode_update", "currentModeId": mode_id})
         await self._recorder.commit()
         return answer

@@ -41,7 +41,8 @@ HISTORY = frozenset(
     {"user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan"}
 )
 """Updates that replay a conversation; the log has those. Any other one tells how the session is now."""
-CHOICES = frozenset({"current_mode_update", "config_option_update"})
+MODE_UPDATE = "current_mode_update"
+CHOICES = frozenset({MODE_UPDATE, "config_option_update"})
 """Updates that tell what is chosen; of an agent that was started anew they are not yet the session's."""
 CHOSEN = (CustomEvent, PlanModeEvent)
 """The first event of such an update."""
@@ -75,6 +76,8 @@ class Listener:
         self._link = link
         self.modes_told = 0
         """How often the agent has said which mode it is in."""
+        self.modes_named = 0
+        """How often it said so by the update that is for that."""
         self._noise = Noise(self._tell_noise)
 
     # -- as `Owner` --
@@ -103,6 +106,7 @@ class Listener:
                 recorder.record(events, also=self._titles(events))
                 if isinstance(events[0], CHOSEN) and _name(update) in CHOICES and tells_mode(_value(update)):
                     self.modes_told += 1
+                    self.modes_named += _name(update) == MODE_UPDATE
         if is_large:
             await recorder.settle()
         elif recorder.is_behind:
