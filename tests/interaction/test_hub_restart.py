@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pilothouse.dialects.acp import to_updates
 from pilothouse.hub.errors import AgentFailed
 from pilothouse.hub.hub import Hub
 from pilothouse.hub.session import HubSession
+from pilothouse.model.events import Event
 from tests.support.hubs import PATIENCE, check, facts, history, odd_hub, said
 
 WAYS = ["resume", "load", "forgets"]
 """How the odd agent comes back to a session; it knows no `forgets`, and so begins anew."""
+
+
+async def upto(events: AsyncIterator[Event], seq: int) -> AsyncIterator[Event]:
+    """With their sources, as consumers get them."""
+    async for event in events:
+        yield event
+        if event.seq >= seq:
+            return
 
 
 async def in_force(hub: Hub, session: HubSession) -> dict[str, Any]:
@@ -154,6 +165,18 @@ async def test_an_agent_that_goes_into_a_third_mode_is_not_believed_to_be_back(
         await session.set_mode("yolo")  # what it makes of a choice is no surprise to who chooses
         assert session.state.mode == "plan"
         assert (await in_force(hub, session))["mode"] == "plan"
+
+
+@pytest.mark.parametrize("how", ["tells-by-options", "options"])
+async def test_a_mode_is_told_to_those_who_know_only_modes(tmp_path: Path, how: str) -> None:
+    async with odd_hub(tmp_path / "home", "options", how) as hub, asyncio.timeout(PATIENCE):
+        session = await hub.start_session("odd", tmp_path, start=True)
+        await session.set_mode("plan")
+        assert session.state.mode == "plan"
+        events = [event async for event in upto(session.events(), session.state.seq)]
+        updates = [json.loads(update) for update in to_updates(events)]
+        modes = [update["currentModeId"] for update in updates if update["sessionUpdate"] == "current_mode_update"]
+        assert modes == ["ask", "plan"]
 
 
 async def test_an_option_that_may_be_about_freedom_is_held_as_strictly_and_a_model_is_not(tmp_path: Path) -> None:

@@ -226,6 +226,8 @@ class Agent:
         if "plans-instead" in self.how:
             self.mode = "plan"
             self.update("current_mode_update", currentModeId=self.mode)
+        if "tells-by-options" in self.how:
+            self.update("config_option_update", configOptions=self.config_options())
         return {}
 
     def on_session_set_config_option(self, params: dict[str, Any]) -> Any:
