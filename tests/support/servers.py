@@ -24,6 +24,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pilothouse.app.heap import bound_heap
 from pilothouse.hub.hub import Hub
 from pilothouse.hub.link import AgentSpec
 from pilothouse.server.application import application
@@ -133,4 +134,5 @@ async def _serve(home: Path, port: int) -> None:
 
 
 if __name__ == "__main__":
+    bound_heap()  # as `pilothouse serve` does
     asyncio.run(_serve(Path(sys.argv[1]), int(sys.argv[2])))

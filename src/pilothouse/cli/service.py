@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from .. import __version__
 from ..app import open_hub
+from ..app.heap import bound_heap
 from ..app.ports import Bound, CannotListen, bind
 from ..app.running import find_hub
 from ..app.serving import Serving
@@ -85,6 +86,7 @@ def start(options: ServeOptions, ready: Callable[[], None] | None = None) -> int
     log_to(level=options.log_level, as_json=options.log_json, file=options.log_file)
     config = load_config()
     settings = _settings(config, options)
+    bound_heap()
     return asyncio.run(_start(config, settings, options) if ready is None else _detached(config, settings, ready))
 
 
