@@ -13,6 +13,8 @@ export interface Greeting {
 /** What is told without being asked for. Approvals are rows of the hub's list, with the request as its event has it. */
 export type News =
   | { type: "sessions_list"; sessions: Json[]; next?: Json }
+  | { type: "session_changed"; session: Json }
+  | { type: "session_deleted"; sessionId: string }
   | { type: "approvals"; approvals: Json[] }
   | { type: "approval_requested"; approval: Json }
   | { type: "approval_resolved"; approval: Json };

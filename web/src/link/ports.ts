@@ -30,7 +30,7 @@ export interface Answer {
 }
 
 export interface Request {
-  method?: "GET" | "POST";
+  method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   body?: Json;
   signal?: AbortSignal;
 }

@@ -1,0 +1,66 @@
+/** Rows of the hub's lists, and the words and the order in which people are shown them. */
+import type { ApprovalRequestedEvent, Json, Option } from "../model/wire.gen";
+
+export interface SessionRow {
+  id: string;
+  agent: string;
+  cwd: string;
+  title: string | null;
+  status: string;
+  created: string;
+  updated: string;
+  archived: string | null;
+  seq: number;
+  pendingApprovals: number;
+  queueLength: number | null;
+}
+
+export interface ApprovalRow {
+  id: string;
+  sessionId: string;
+  state: "pending" | "resolved";
+  /** The event that asked, with preview and risk. */
+  request: ApprovalRequestedEvent;
+  options: Option[];
+  created: string;
+  expires: string | null;
+  resolved: string | null;
+  decision: Record<string, Json> | null;
+  decidedBy: string | null;
+}
+
+/** What people are told of a status. */
+export type Word = "working" | "waiting for you" | "idle" | "done" | "failed" | "paused" | "offline";
+
+const WORDS: Readonly<Record<string, Word>> = {
+  starting: "working",
+  thinking: "working",
+  running: "working",
+  waiting_for_approval: "waiting for you",
+  waiting_for_input: "waiting for you",
+  paused: "paused",
+  completed: "done",
+  error: "failed",
+};
+
+export const wordOf = (status: string, asks = 0): Word => (asks > 0 ? "waiting for you" : (WORDS[status] ?? "idle"));
+
+const RANKS: Readonly<Record<Word, number>> = {
+  "waiting for you": 0,
+  working: 1,
+  paused: 2,
+  failed: 2,
+  idle: 2,
+  done: 2,
+  offline: 2,
+};
+
+/** Who needs somebody comes first, then who works, then the one that was active last. */
+export function byUrgency(one: SessionRow, other: SessionRow): number {
+  const rank = RANKS[wordOf(one.status, one.pendingApprovals)] - RANKS[wordOf(other.status, other.pendingApprovals)];
+  return rank || (one.updated < other.updated ? 1 : one.updated > other.updated ? -1 : 0);
+}
+
+/** What a session is called where it has no title of its own. */
+export const nameOf = (row: Pick<SessionRow, "title" | "cwd">): string =>
+  row.title || row.cwd.replace(/\/+$/, "").split("/").at(-1) || "/";
