@@ -15,7 +15,7 @@ LAB ?= $(HOME)/.cache/pilothouse-lab
 CLAUDE_READY := $(LAB)/npm/claude-code/installed
 AGENTS ?= claude claude-code opencode gemini codex goose
 
-.PHONY: help run test web web-test soak lab check format generate bench build clean install
+.PHONY: help run test web web-check web-test soak lab check format generate bench build clean install
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -51,16 +51,23 @@ $(SDK_READY): $(READY)
 # In a terminal it asks; without one nobody could answer, and all it touches is a directory of its own.
 run: $(READY) ## take the tour: the scripted agent at work in your terminal
 	@$(BIN)/pilothouse demo $$(test -t 0 || echo --approve-all) tour
+	@printf '\n%s\n' 'Next:' \
+		'  $(BIN)/pilothouse            the same in your browser, and on your phone' \
+		'  $(BIN)/pilothouse agents     which coding agents are here, and how to get others' \
+		'  $(BIN)/pilothouse setup zed  the same sessions in your editor (or jetbrains, neovim, emacs)'
 
 test: $(READY) $(NODE_READY) $(SDK_READY) $(CLAUDE_READY) ## run every test that this machine can run, after the checks
 	@$(MAKE) --no-print-directory check
 	PILOTHOUSE_PROGRAMS=$(LAB) $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile $(ARGS)
 
-web: $(WEB_READY) ## bundle the page into web/dist
+web: $(WEB_READY) ## build the page into the package (src/pilothouse/web)
 	cd $(WEB) && npm run --silent check && npm run --silent build
 
-web-test: $(READY) $(WEB_READY) ## types and tests of the page
-	cd $(WEB) && npm run --silent check && npm run --silent test
+web-check: $(WEB_READY) ## the page in the package is what its sources give, and loads fast
+	cd $(WEB) && npm run --silent build:check
+
+web-test: $(READY) $(WEB_READY) ## types, build and tests of the page
+	cd $(WEB) && npm run --silent check && npm run --silent build:check && npm run --silent test
 
 check: $(READY) ## formatting, lint, types, generated code
 	$(BIN)/ruff format --check --quiet .
@@ -103,4 +110,4 @@ build: $(READY) ## build the wheel and the source distribution
 	$(BIN)/python -m build
 
 clean: ## remove what was built
-	rm -rf $(VENV) $(NODE)/node_modules $(WEB)/node_modules $(WEB)/dist dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(NODE)/node_modules $(WEB)/node_modules dist .mypy_cache .ruff_cache .pytest_cache

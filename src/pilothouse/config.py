@@ -142,6 +142,8 @@ def load_config(home: Path | None = None) -> Config:
     except FileNotFoundError:
         return Config(home=home)
     except (OSError, UnicodeDecodeError) as exc:
+        if home.exists() and not home.is_dir():
+            raise ConfigError(home, "is a file; the home must be a directory, which PILOTHOUSE_HOME names") from exc
         raise ConfigError(path, f"cannot be read: {exc}") from exc
     return Config(home=home, settings=parse_settings(text, path))
 

@@ -145,7 +145,35 @@ def test_code_is_printed_and_never_written(desk: Desk, editor: str, words: str) 
     told = desk.json(editor)
     assert [one["language"] for one in told["snippets"]] == (["lua"] * 3 if editor == "neovim" else ["elisp"])
     assert "--file is for Zed" in desk("setup", editor, "--file", "x").stderr
+    failed = desk("setup", editor, "--write", "--json")
+    assert (failed.returncode, "do it by hand" in json.loads(failed.stdout)["problem"]) == (2, True)
     assert list(desk.user.iterdir()) == []
+
+
+@pytest.mark.parametrize(("editor", "name"), [("neovim", "pilothouse_demo"), ("emacs", "pilothouse-demo")])
+def test_what_was_never_written_is_not_taken_out_but_named(desk: Desk, editor: str, name: str) -> None:
+    done = desk("setup", editor, "-a", "demo", "--remove")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "nothing is taken out of them" in done.stdout
+    assert name in done.stdout
+    told = desk.json(editor, "-a", "demo", "--remove")
+    assert (told["changed"], name in [one["name"] for one in told["entries"]]) == (False, True)
+
+
+def test_what_is_refused_is_told_as_json_too(desk: Desk) -> None:
+    desk.has("{")
+    for more in (("--write",), ("--remove",), ("-a", "nobody")):
+        done = desk("setup", "zed", *more, "--json")
+        assert done.returncode == 2
+        told = json.loads(done.stdout)
+        assert (told["editor"], told["changed"]) == ("zed", False)
+        assert told["problem"] in done.stderr
+
+
+def test_the_port_that_was_chosen_goes_into_the_entry(desk: Desk) -> None:
+    desk.environment |= {"PILOTHOUSE_PORT": "7800", "PILOTHOUSE_HOME": str(desk.project / "hub")}
+    (one,) = desk.json("zed")["entries"]
+    assert one["entry"]["env"] == {"PILOTHOUSE_HOME": str(desk.project / "hub"), "PILOTHOUSE_PORT": "7800"}
 
 
 @pytest.mark.parametrize("options", [("--write", "--remove"), ("--print", "--write"), ("--force",)])
@@ -296,6 +324,7 @@ def test_doctor_tells_what_editors_run(desk: Desk) -> None:
     desk("setup", "zed", "--write")
     assert told() == [("ok", "Zed, ~/.config/zed/settings.json: 'Pilothouse' runs this program")]
     desk.has('{"agent_servers": {"P": {"command": "/gone/pilothouse", "args": ["acp"]}}}')
+    assert told()[0][0] == "problem"
     assert "'P' runs '/gone/pilothouse', which is not there" in told()[0][1]
     other = desk.project / "pilothouse"
     other.write_text("#!/bin/sh\n")

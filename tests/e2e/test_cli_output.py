@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 from pilothouse.cli.output import _wrapped
+from pilothouse.cli.sessions import WORDS
+from pilothouse.model.records import SessionStatus
 from tests.support.cli import Cli, Typist
 
 
@@ -27,3 +30,8 @@ def test_sentences_are_broken_between_words_and_addresses_stay_whole() -> None:
     wrapped = _wrapped(f"  \x1b[2mlog in\x1b[0m   {address} (one browser, once)", 40, 11, len).split("\n")
     assert wrapped == ["  \x1b[2mlog in\x1b[0m", address, "           (one browser, once)"]
     assert _wrapped("a few words", 80, 2, len) == "a few words"
+
+
+def test_statuses_are_told_in_the_words_of_the_page() -> None:
+    assert set(WORDS) == set(get_args(SessionStatus))
+    assert {word for word, _ in WORDS.values()} == {"working", "waiting for you", "idle", "done", "failed", "paused"}

@@ -202,6 +202,31 @@ def test_attach_asks_and_leaving_it_stops_nothing(cli: Cli, served: Served, at: 
     assert resolved["decidedBy"] == "cli"
 
 
+def test_an_idle_session_is_prompted_where_it_is_watched(cli: Cli, served: Served, at: Callable[..., Typist]) -> None:
+    session = new_session(cli)
+    watching = at("attach", session)
+    watching.sees("The session is idle. Type a prompt")
+    watching.types("echo typed here\n")
+    watching.sees("typed here")
+    watching.sees("Done")
+    watching.sees("› ")
+    watching.types("echo a dra")
+    watching.sees("echo a dra")
+    assert cli("send", session, "echo from elsewhere").returncode == 0
+    watching.sees("from elsewhere")
+    watching.sees("Done")
+    watching.sees("› echo a dra")
+    watching.types("ft\n")
+    watching.sees("a draft")
+    watching.sees("Done")
+    watching.interrupts()
+    watching.sees("Detached; the session goes on.")
+    assert watching.leaves() == 0
+    users = [one for one in stored(cli, session) if one["type"] == "message:complete" and one["role"] == "user"]
+    said = [one["content"][0]["text"] for one in users]
+    assert said[-3:] == ["echo typed here", "echo from elsewhere", "echo a draft"]
+
+
 def test_coming_back_asks_again_what_still_waits(cli: Cli, served: Served, at: Callable[..., Typist]) -> None:
     session = new_session(cli)
     assert cli("send", session, "edit a.txt hello").returncode == 0

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from pilothouse.cli.exits import Exit
 from pilothouse.model.events import decode_event
 from tests.support.cli import Cli, Typist
 
@@ -183,6 +184,16 @@ def test_an_agent_that_does_not_start_is_told_with_its_last_words(cli: Cli, code
     done = cli("run", "-a", agent(cli, code), "hi")
     assert done.returncode == 4
     assert said in done.stderr
+    assert json.loads(cli("ls", "--json").stdout) == []
+
+
+def test_a_run_that_failed_to_start_names_no_session(cli: Cli, at_terminal: Callable[..., Typist]) -> None:
+    cli.home.mkdir(mode=0o700)
+    command = json.dumps([sys.executable, "-c", "raise SystemExit(9)"])
+    (cli.home / "config.toml").write_text(f"[agents.broken]\ncommand = {command}\n")
+    run = at_terminal("run", "-a", "broken", "hello")
+    assert run.leaves() == Exit.NO_AGENT
+    assert "ses_" not in run.seen
     assert json.loads(cli("ls", "--json").stdout) == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import socket
 import stat
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from pilothouse.cli.exits import Exit
 from tests.support.cli import PATIENCE, Cli, Typist
 from tests.support.served import Served, eventually, serving
 
@@ -243,7 +245,7 @@ def test_a_stop_is_orderly_and_says_its_steps(cli: Cli, number: int) -> None:
         finally:
             watching.stop()
     assert code == 0
-    for step in ("Stopping. Ending 1 connection.", "Ending 1 agent and closing the log.", "Done."):
+    for step in ("Stopping. Ending 1 agent and 1 connection.", "Closing the log.", "Done."):
         assert step in said
     assert not (cli.home / "hub.json").exists()
     assert not (cli.home / "hub.sock").exists()
@@ -270,6 +272,24 @@ def test_stop_ends_the_hub_that_runs_and_says_so_when_none_does(cli: Cli, served
     assert not (cli.home / "hub.json").exists()
     again = cli("stop")
     assert (again.returncode, again.stdout.startswith("No hub runs on ")) == (0, True)
+
+
+def test_a_hub_whose_home_is_deleted_ends_and_says_why(cli: Cli) -> None:
+    with serving(cli) as hub:
+        assert cli("run", "-a", "demo", "echo hi").returncode == 0
+        shutil.rmtree(cli.home)
+        assert hub.typist.leaves() == Exit.HOME
+        last = hub.typist.seen.strip().splitlines()[-1]
+        assert last == f"Error: {cli.home} was deleted or replaced, and the sessions in it are gone; the hub ends"
+
+
+def test_a_hub_whose_home_was_replaced_leaves_the_new_one_alone(cli: Cli) -> None:
+    with serving(cli) as hub:
+        cli.home.rename(cli.home.with_name("elsewhere"))
+        with serving(cli) as other:
+            assert hub.typist.leaves() == Exit.HOME
+            assert cli("run", "-a", "demo", "echo hi").returncode == 0
+            assert other.typist.process.poll() is None
 
 
 def test_a_second_ctrl_c_hurries(cli: Cli) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from base64 import b64encode
 from collections.abc import Iterator
+from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,9 @@ from pilothouse.acp import (
     text_block,
 )
 from pilothouse.acp.watching import Diagnostic
+from pilothouse.cli import sessions
 from pilothouse.model.events import decode_event
+from pilothouse.model.session import Session
 from tests.support.cli import PATIENCE, Cli, Typist
 
 EVIL = "<script>alert(1)</script> <img src=x onerror=alert(1)> ![x](http://evil/x.png) [l](javascript:alert(1)) \"'>"
@@ -140,7 +144,7 @@ async def test_a_session_is_served_as_an_agent_for_clients_to_be_tested_against(
     assert process.returncode == 0
 
 
-def test_an_export_as_html_stands_alone_and_runs_nothing(cli: Cli, tmp_path: Path) -> None:
+def test_an_export_as_html_stands_alone_and_runs_nothing_but_its_own_script(cli: Cli, tmp_path: Path) -> None:
     evil = next(session["id"] for session in json.loads(cli("ls", "--json").stdout) if session["title"] != "tour")
     file = tmp_path / "page.html"
     assert cli("export", evil, "-o", file).returncode == 0
@@ -149,9 +153,16 @@ def test_an_export_as_html_stands_alone_and_runs_nothing(cli: Cli, tmp_path: Pat
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     tags = Tags()
     tags.feed(page)
-    assert tags.seen <= {"html", "head", "meta", "title", "style", "body", "h1", "p", "div", "span", "a"}
+    plain = {"html", "head", "meta", "title", "style", "body", "main", "h1", "p", "div", "span", "a", "script"}
+    assert tags.seen <= plain
+    policy = next(content for content in tags.contents if content and content.startswith("default-src 'none'"))
+    assert len(tags.scripts) == 1
+    digest = b64encode(sha256(tags.scripts[0].encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}';" in policy
+    assert json.loads(tags.data)["events"][-1]["sessionId"] == evil
     assert tags.addresses == {"http://evil/x.png"}  # a link that a reader may follow, not a picture that loads
-    assert tags.attributes <= {"lang", "charset", "name", "content", "http-equiv", "class", "href"}
+    allowed = {"lang", "charset", "name", "content", "http-equiv", "class", "href", "id", "media", "type"}
+    assert tags.attributes <= allowed
 
 
 class Tags(HTMLParser):
@@ -162,11 +173,28 @@ class Tags(HTMLParser):
         self.seen: set[str] = set()
         self.attributes: set[str] = set()
         self.addresses: set[str | None] = set()
+        self.contents: list[str | None] = []
+        self.scripts: list[str] = []
+        self.data = ""
+        self.within: str | None = None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.seen.add(tag)
         self.attributes |= {name for name, _ in attrs}
         self.addresses |= {value for name, value in attrs if name in ("href", "src")}
+        self.contents += [value for name, value in attrs if name == "content"]
+        if tag == "script":
+            self.within = dict(attrs).get("type") or "code"
+            self.scripts += [""] if self.within == "code" else []
+
+    def handle_data(self, data: str) -> None:
+        if self.within == "code":
+            self.scripts[-1] += data
+        elif self.within is not None:
+            self.data += data
+
+    def handle_endtag(self, tag: str) -> None:
+        self.within = None
 
 
 def test_an_export_as_html_shows_tools_and_diffs(cli: Cli, tour: str) -> None:
@@ -174,6 +202,16 @@ def test_an_export_as_html_shows_tools_and_diffs(cli: Cli, tour: str) -> None:
     assert '<span class="add">+    return sum(prices) * (100 - discount) // 100</span>' in page
     assert "<h2>What happened</h2>" in page
     assert "<table>" in page
+
+
+def test_an_export_where_the_web_ui_was_not_built_is_a_page_without_scripts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sessions, "_template", lambda: None)
+    page = sessions._as_html(Session(id="x"), [])
+    assert "<h1>Session x</h1>" in page
+    assert "<script" not in page
+    assert "cannot be played; `make web` builds it" in capsys.readouterr().err
 
 
 def test_an_export_as_markdown_is_for_reading(cli: Cli, tour: str, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pilothouse.cli.exits import Exit
-from tests.support.cli import Cli
+from tests.support.cli import Cli, Typist
 
 ROOT = Path(__file__).parents[2]
 
@@ -145,6 +145,50 @@ def test_doctor_names_what_is_wrong(cli: Cli) -> None:
     assert "config.toml:1" in cli("doctor").stdout
 
 
+def problems(cli: Cli) -> str:
+    findings = json.loads(cli("doctor", "--json").stdout)
+    return "\n".join(f"{one['what']}: {one['text']}" for one in findings if one["state"] == "problem")
+
+
+def test_doctor_names_a_default_agent_that_cannot_be_used(cli: Cli) -> None:
+    cli.home.mkdir(mode=0o700)
+    cli.environment["PATH"] = str(cli.project)
+    (cli.home / "config.toml").write_text('default_agent = "demmo"\n')
+    assert problems(cli) == "agent: default_agent is 'demmo', and no agent is called so; is it 'demo'?"
+    (cli.home / "config.toml").write_text('default_agent = "gemini"\n')
+    assert problems(cli) == "agent: default_agent is 'gemini', which is not installed"
+    (cli.home / "config.toml").write_text('default_agent = "demo"\n')
+    assert problems(cli) == ""
+
+
+def test_a_home_that_is_a_file_or_cannot_be_made_is_named(cli: Cli) -> None:
+    cli.home.write_text("not a directory")
+    assert f"home: {cli.home} is a file" in problems(cli)
+    for command in (("ls",), ("run", "-a", "demo", "hi"), ("serve", "--port", "0"), ("agents",)):
+        done = cli(*command)
+        assert (done.returncode, done.stdout) == (Exit.USAGE, "")
+        said = "is a file; the home must be a directory, which PILOTHOUSE_HOME names"
+        assert done.stderr == f"Error: {cli.home}: {said}\n"
+    cli.home = cli.home / "below"
+    cli.environment["PILOTHOUSE_HOME"] = str(cli.home)
+    assert f"home: {cli.home} is not there and cannot be made: " in problems(cli)
+
+
+@pytest.mark.parametrize("command", ["doctor", "agents", "config"])
+def test_at_sixty_columns_no_word_is_broken(cli: Cli, command: str) -> None:
+    cli.environment |= {"COLUMNS": "60", "PATH": str(cli.project)}
+    words = set(cli(command).stdout.split())  # without a terminal nothing is broken at all
+    typist = Typist(cli, command)
+    try:
+        assert typist.leaves() == 0
+    finally:
+        typist.stop()
+    lines = typist.seen.splitlines()
+    assert all(len(line) <= 60 or len(line.split()) == 1 for line in lines)
+    broken = {word for line in lines for word in line.split() if word.strip("()=:") and word.isalpha()} - words
+    assert broken - {"default"} == set()
+
+
 # -- help ---------------------------------------------------------------------------------------------------------
 
 
@@ -153,6 +197,10 @@ def test_help_lists_every_command_and_loads_nothing_heavy(cli: Cli) -> None:
     names = ("run", "ls", "show", "export", "replay", "setup", "agents", "policy", "approvals", "doctor", "demo-agent")
     for name in names:
         assert f"\n  {name} " in shown
+    assert "..." not in shown.partition("Run:")[2]
+    cli.environment["COLUMNS"] = "60"
+    narrow = " ".join(cli("--help").stdout.split())
+    assert "Set an editor up to run `pilothouse acp`: Zed, JetBrains, Neovim or Emacs." in narrow
     heavy = ("rich", "msgspec", "asyncio", "sqlite3", "platformdirs", "importlib.metadata")
     code = (
         "import sys\n"

@@ -14,13 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.editors import PATIENCE, BridgeEnded, Editor, Home, Refused, gone, home_for_editors, runs
-
-
-@pytest.fixture
-async def home(tmp_path: Path) -> AsyncIterator[Home]:
-    async with home_for_editors(tmp_path) as made:
-        yield made
+from tests.support.editors import PATIENCE, BridgeEnded, Editor, Home, Refused, gone, runs
+from tests.support.hubs import processes_with
+from tests.support.session_logs import ended, stored
 
 
 @contextlib.asynccontextmanager
@@ -225,9 +221,11 @@ async def test_a_command_in_a_terminal_of_the_editor_ends_with_the_hub_that_had_
         release = await editor.until(lambda: [one for one in editor.asked if one["method"] == "terminal/release"])
         assert [one["params"] for one in release] == [{"sessionId": session, "terminalId": "t1"}]
         editor.say(id=release[0]["id"], result={})
-        async with asyncio.timeout(PATIENCE):
-            await asyncio.wait((prompt,))
+        with pytest.raises(Refused, match="interrupted"):  # whose command was ended is not done
+            async with asyncio.timeout(PATIENCE):
+                await prompt
         assert (await editor.prompt(session, "echo on"))["stopReason"] == "end_turn"
+        assert ended(await stored(home, session)) == ["interrupted", "end_turn"]
 
 
 @pytest.mark.parametrize("text", [b'{"pid":1,"acp":"\xff\xfe"}', b'{"pid":99999999}', b'{"pid":1,"acp":"/x\\u0000/y"}'])
@@ -246,6 +244,33 @@ async def test_a_hub_whose_place_cannot_be_written_says_so_in_one_line(home: Hom
         with pytest.raises(Refused, match=r"can't be served: .*hub\.json") as refused:
             await editor.new_session(tmp_path)
     assert "Traceback" not in refused.value.data["log"]
+
+
+@pytest.mark.parametrize("how", ["is killed", "is left"])
+async def test_a_bridge_that_ends_while_it_starts_a_hub_leaves_none(home: Home, tmp_path: Path, how: str) -> None:
+    def starting() -> list[int]:
+        return [pid for pid in processes_with(f"PILOTHOUSE_HOME={home.path}") if pid != editor.process.pid]
+
+    async with home.editor("-a", "demo") as editor:
+        editor.ask("session/new", {"cwd": str(tmp_path), "mcpServers": []})
+        async with asyncio.timeout(PATIENCE):
+            while not starting():
+                await asyncio.sleep(0.001)
+        stopped = starting()
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        if how == "is killed":
+            editor.process.kill()
+            await editor.process.wait()
+        else:
+            await editor.leave()
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+    async with asyncio.timeout(PATIENCE):
+        while starting():
+            await asyncio.sleep(0.02)
+    assert "nobody else uses it: it ends" in (home.path / "hub.log").read_text()
+    assert not (home.path / "hub.json").exists()
 
 
 async def test_a_hub_outlives_the_process_that_waited_for_its_start(home: Home, tmp_path: Path) -> None:

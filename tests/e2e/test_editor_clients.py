@@ -12,25 +12,7 @@ from pilothouse.agents.demo.talk import SAMPLE
 from pilothouse.agents.demo.tour import FIXED
 from tests.support.acpx import DENIED, Acpx, acpx_for, answer_to, heard
 from tests.support.editors import Home, Refused, gone
-from tests.support.foreign_clients import KINDS, ForeignClient, foreign_client, home_left_clean
-
-
-@pytest.fixture
-async def home(tmp_path: Path) -> AsyncIterator[Home]:
-    async with home_left_clean(tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> Path:
-    place = tmp_path / "work"
-    place.mkdir()
-    return place
-
-
-@pytest.fixture(params=KINDS)
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+from tests.support.foreign_clients import ForeignClient, foreign_client
 
 
 @pytest.fixture

@@ -17,37 +17,12 @@ from typing import Any
 import pytest
 
 from tests.support.editors import PATIENCE, Home, gone, runs
-from tests.support.foreign_clients import KINDS, ForeignClient, foreign_client, home_left_clean
-from tests.support.http_client import Client
+from tests.support.foreign_clients import ForeignClient, foreign_client
 from tests.support.hubs import processes_with
 from tests.support.lanes import Consumer, lane
-
-PAGE = 40
-"""Events in a page: few, so that there are many pages."""
+from tests.support.session_logs import ended, prompts_in, stored, token_of
 
 Json = dict[str, Any]
-
-
-@pytest.fixture
-async def home(tmp_path: Path) -> AsyncIterator[Home]:
-    async with home_left_clean(tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> Path:
-    place = tmp_path / "work"
-    place.mkdir()
-    return place
-
-
-@pytest.fixture(params=KINDS)
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-def token_of(home: Home) -> str:
-    return (home.path / "token").read_text().strip()
 
 
 @contextlib.asynccontextmanager
@@ -57,20 +32,6 @@ async def watching(home: Home, session: str, after: int = 0) -> AsyncIterator[Co
         await consumer.say("subscribe", sessionIds=[session], after=after)
         await consumer.until("caught_up")
         yield consumer
-
-
-async def stored(home: Home, session: str) -> list[Json]:
-    """The log of a session, page by page, each event with the update that it came from."""
-    client = Client(home.place["port"], token=token_of(home))
-    events: list[Json] = []
-    while True:
-        after = events[-1]["seq"] if events else 0
-        target = f"/sessions/{session}/events?after={after}&limit={PAGE}&source=true"
-        page = (await client.request("GET", target, headers={"Accept": "application/json"})).json()
-        events += page["events"]
-        if not page["events"]:
-            assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
-            return events
 
 
 # -- what an editor must have been shown --
@@ -101,19 +62,9 @@ def as_sent(update: Json) -> Json:
     return {**rest, "_meta": meta} if meta else rest
 
 
-def prompts_in(events: list[Json]) -> list[tuple[int, str]]:
-    """What users said, each with its seq."""
-    said = [event for event in events if event["type"] == "message:complete" and event["role"] == "user"]
-    return [(event["seq"], event["content"][0]["text"]) for event in said]
-
-
 def prompts_seen(client: ForeignClient, session: str) -> list[tuple[int, str]]:
     told = [one for one in client.updates[session] if one["sessionUpdate"] == "user_message_chunk"]
     return [(seq_of(one), one["content"]["text"]) for one in told]
-
-
-def ended(events: list[Json]) -> list[str]:
-    return [event["data"]["stopReason"] for event in events if event.get("eventName") == "turn_ended"]
 
 
 async def until_ended(consumer: Consumer, count: int) -> None:

@@ -37,6 +37,7 @@ SAMPLES = [
     Sample("GET /", "/"),
     Sample("GET /openapi.json", "/openapi.json"),
     Sample("GET /agents", "/agents"),
+    Sample("GET /directories", "/directories?path={workspace}/"),
     Sample("GET /discovered", "/discovered"),
     Sample("GET /search", "/search?q=page"),
     Sample("GET /metrics", "/metrics"),

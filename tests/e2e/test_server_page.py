@@ -1,18 +1,18 @@
-"""The page at `/`: what it consists of, and that what its script does works, request by request."""
+"""The page at `/`: the files it consists of, how they are sent, and that it can pair, look around and log out."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pilothouse.server.application import OPERATIONS
 from pilothouse.server.callers import SCOPES
+from pilothouse.server.page.files import page_files, stylesheet
 from tests.support.http_client import PATIENCE, Answer, Client
 from tests.support.servers import Served, serving
 
@@ -36,8 +36,12 @@ class Browser:
         self._origin = f"http://127.0.0.1:{served.port}"
         self.cookie: str | None = None
 
-    async def fetch(self, method: str, path: str, value: Any = None) -> Answer:
-        headers = {"Sec-Fetch-Site": "same-origin"} | ({"Origin": self._origin} if method != "GET" else {})
+    async def fetch(
+        self, method: str, path: str, value: Any = None, *, headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        headers = {"Sec-Fetch-Site": "same-origin", **(headers or {})}
+        if method != "GET":
+            headers["Origin"] = self._origin
         if self.cookie is not None:
             headers["Cookie"] = self.cookie
         answer = await self._client.request(method, f"/{path}", value, headers=headers)
@@ -75,73 +79,139 @@ class Markup(HTMLParser):
             self.inline.append(data)
 
 
-async def parts(browser: Browser) -> tuple[Markup, str]:
-    page, script = await browser.fetch("GET", ""), await browser.fetch("GET", "page.js")
-    return Markup(page.body.decode()), script.body.decode()
-
-
 # -- its files --------------------------------------------------------------------------------------------------------
+
+BESIDE = {
+    "": "text/html; charset=utf-8",
+    "sw.js": "text/javascript; charset=utf-8",
+    "manifest.webmanifest": "application/manifest+json",
+    "licences.txt": "text/plain; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+    "icon-192.png": "image/png",
+    "icon-512.png": "image/png",
+    "maskable-512.png": "image/png",
+    "touch-192.png": "image/png",
+}
+
+
+async def markup_of(browser: Browser) -> Markup:
+    return Markup((await browser.fetch("GET", "")).body.decode())
 
 
 async def test_anybody_gets_the_page_and_its_files_with_their_types(browser: Browser) -> None:
-    for path, kind in (("", "text/html"), ("page.css", "text/css"), ("page.js", "text/javascript")):
+    for path, kind in BESIDE.items():
         answer = await browser.fetch("GET", path)
-        assert (answer.status, answer.headers["content-type"]) == (200, f"{kind}; charset=utf-8")
-        assert answer.headers["x-content-type-options"] == "nosniff"
-    assert (await browser.fetch("POST", "page.js")).status == 405
+        assert (answer.status, answer.headers["content-type"]) == (200, kind), path
+        assert (answer.headers["x-content-type-options"], answer.headers["cache-control"]) == ("nosniff", "no-cache")
+        assert (await browser.fetch("POST", path)).status == 405, path
+    for path in page_files():
+        assert (await browser.fetch("GET", path.removesuffix("index.html"))).body == page_files()[path].content
+
+
+async def test_assets_are_kept_for_ever_and_all_else_is_asked_for_again(browser: Browser) -> None:
+    for path in (name for name in page_files() if name.startswith("assets/")):
+        assert re.fullmatch(r"assets/[\w-]+-[A-Za-z0-9]{8}\.(js|css)", path)
+        answer = await browser.fetch("GET", path)
+        assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+    for path in ("", "sw.js", stylesheet()):
+        tag = (await browser.fetch("GET", path)).headers["etag"]
+        for known in (tag, f"W/{tag}", f'"other", {tag}', "*"):
+            again = await browser.fetch("GET", path, headers={"If-None-Match": known})
+            assert (again.status, again.body, again.headers["etag"]) == (304, b"", tag)
+        assert (await browser.fetch("GET", path, headers={"If-None-Match": '"other"'})).status == 200
+
+
+async def test_files_are_packed_for_who_takes_that(browser: Browser) -> None:
+    for path in ("", "sw.js", stylesheet()):
+        plain = await browser.fetch("GET", path, headers={"Accept-Encoding": "br, gzip;q=0"})
+        assert "content-encoding" not in plain.headers
+        packed = await browser.fetch("GET", path, headers={"Accept-Encoding": "br, gzip"})
+        assert (packed.headers["content-encoding"], packed.headers["vary"]) == ("gzip", "Accept-Encoding")
+        assert packed.body == plain.body
+        assert int(packed.headers["content-length"]) < int(plain.headers["content-length"])
+    png = await browser.fetch("GET", "icon-512.png", headers={"Accept-Encoding": "gzip"})
+    assert "content-encoding" not in png.headers
+
+
+async def test_who_asks_for_the_head_gets_no_body(served: Served, browser: Browser) -> None:
+    for path in ("", "sw.js", stylesheet()):
+        whole = await browser.fetch("GET", path)
+        async with Client(served.port).stream("HEAD", f"/{path}") as head:
+            assert (head.status, head.headers["etag"]) == (200, whole.headers["etag"])
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("assets/", "assets/none.js", "assets/../sw.js", "assets/..%2fsw.js", "assets/%2e%2e/%2e%2e/files.py"),
+        *(
+            "assets//etc/passwd",
+            "assets/x/y.js",
+            "index.html",
+            "export.html",
+            "page.js",
+            "web/index.html",
+            "sw.js/",
+            "__init__.py",
+        ),
+    ],
+)
+async def test_nothing_else_is_served(browser: Browser, path: str) -> None:
+    answer = await browser.fetch("GET", path)
+    assert (answer.status, answer.json()["error"]["code"]) == (404, "not_found")
 
 
 async def test_only_scripts_and_styles_of_the_hub_itself_may_run_in_it(browser: Browser) -> None:
     answer = await browser.fetch("GET", "")
     policy = dict(rule.split(" ", 1) for rule in answer.headers["content-security-policy"].split("; "))
-    assert policy["default-src"] == policy["form-action"] == policy["frame-ancestors"] == "'none'"
-    assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == "'self'"
-    markup, script = await parts(browser)
+    for name in ("default-src", "object-src", "base-uri", "form-action", "frame-ancestors"):
+        assert policy[name] == "'none'"
+    for name in ("script-src", "style-src", "connect-src", "frame-src", "worker-src", "manifest-src"):
+        assert policy[name] == "'self'"
+    assert policy["img-src"] == "'self' data: blob:"
+    markup = await markup_of(browser)
     assert markup.inline == []
     assert {name for name in markup.attributes if name.startswith("on") or name == "style"} == set()
-    assert re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b", script) == []
 
 
-async def test_every_link_of_it_is_relative_and_leads_somewhere(served: Served, browser: Browser) -> None:
-    markup, _ = await parts(browser)
-    found = [link for link in markup.links if not link.startswith("data:")]
-    assert {"page.css", "page.js"} <= set(found)
-    for link in found:
-        assert (await served.client.request("GET", f"/{link}")).status == 200
-
-
-async def test_what_the_script_names_is_there(browser: Browser) -> None:
-    markup, script = await parts(browser)
-    ids = set(re.findall(r'part\("([\w-]+)"\)', script))
-    lists = set(re.findall(r'fill\("([\w-]+)"', script))
-    assert len(ids) > 10
-    assert ids | lists | {f"no-{name}" for name in lists} <= markup.ids
-    called = set(re.findall(r'call\("([A-Z]+)", "([\w-]+)"', script))
-    assert called == {
-        ("GET", "whoami"),
-        ("GET", "sessions"),
-        ("GET", "approvals"),
-        ("POST", "logout"),
-        ("POST", "pair"),
-    }
-    assert {(method, f"/{path}") for method, path in called} <= {(one.method, one.path) for one in OPERATIONS}
-    assert all(f"\n  {scope}: " in script for scope in SCOPES)
+async def test_every_link_of_it_is_relative_and_leads_somewhere(browser: Browser) -> None:
+    manifest = (await browser.fetch("GET", "manifest.webmanifest")).json()
+    links = [*(await markup_of(browser)).links, *(icon["src"] for icon in manifest["icons"])]
+    assert {stylesheet(), "manifest.webmanifest", "icon.svg"} <= set(links)
+    for link in links:
+        assert not link.startswith("/")
+        assert (await browser.fetch("GET", link)).status == 200
+    assert (manifest["start_url"], manifest["scope"], manifest["display"]) == (".", ".", "standalone")
+    assert {icon["purpose"] for icon in manifest["icons"]} == {"any", "maskable"}
 
 
 async def test_it_is_served_below_a_path_too(tmp_path: Path) -> None:
     async with serving(tmp_path, root_path="/hub") as served:
         stranger = Client(served.port)
-        for path in ("/hub/", "/hub/page.css", "/hub/page.js"):
+        for path in ("/hub/", "/hub/sw.js", f"/hub/{stylesheet()}", "/", "/sw.js"):
             assert (await stranger.request("GET", path)).status == 200
+        bare = await stranger.request("GET", "/hub")
+        assert (bare.status, bare.headers["location"]) == (307, "/hub/")
 
 
-async def test_it_says_what_it_is(browser: Browser) -> None:
-    text = " ".join((await browser.fetch("GET", "")).body.decode().split())
-    assert "the full web interface is still to come" in text
-    assert "<code>pilothouse serve</code> prints a login link" in text
+async def test_what_comes_first_is_small(browser: Browser) -> None:
+    markup = await markup_of(browser)
+    first = ["", *(link for link in markup.links if link.startswith("assets/"))]
+    answers = [await browser.fetch("GET", path, headers={"Accept-Encoding": "gzip"}) for path in first]
+    assert sum(int(answer.headers["content-length"]) for answer in answers) <= 80 * 1024
 
 
-# -- what its script does ---------------------------------------------------------------------------------------------
+async def test_who_follows_a_link_too_late_is_told_so_in_the_same_looks(browser: Browser) -> None:
+    answer = await browser.fetch("GET", "login?ticket=old", headers={"Accept": "text/html"})
+    markup = Markup(answer.body.decode())
+    assert (answer.status, markup.inline) == (403, [])
+    assert stylesheet() in markup.links
+    assert "This link does not work any more" in answer.body.decode()
+    for link in markup.links:
+        assert (await browser.fetch("GET", link.removeprefix("."))).status == 200
+
+
+# -- what it can do ----------------------------------------------------------------------------------------------------
 
 
 async def test_a_device_is_paired_looks_around_and_logs_out(served: Served, browser: Browser, tmp_path: Path) -> None:

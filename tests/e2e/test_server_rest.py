@@ -496,7 +496,7 @@ async def test_the_page_is_for_everybody_and_has_nothing_inline(tmp_path: Path) 
     async with serving(tmp_path) as served:
         answer = await Client(served.port).request("GET", "/")
         assert (answer.status, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
-        assert answer.body.count(b"<script") == answer.body.count(b'<script src="') == 1
+        assert answer.body.count(b"<script") == answer.body.count(b'<script type="module" src="') == 1
         assert b"<style" not in answer.body
         assert "default-src 'none'" in answer.headers["content-security-policy"]
 

@@ -16,7 +16,7 @@ from pilothouse.hub.hub import Hub
 from pilothouse.hub.link import AgentSpec
 from pilothouse.hub.session import HubSession
 from pilothouse.model.commands import ACPCommand, parse_command
-from pilothouse.model.events import ApprovalRequestedEvent, Event, UserQuestionEvent
+from pilothouse.model.events import ApprovalRequestedEvent, Event, MessageDeltaEvent, UserQuestionEvent
 
 DEMO = AgentSpec(name="demo", command=(sys.executable, "-m", "pilothouse.cli", "demo-agent"))
 PATIENCE = 30
@@ -72,6 +72,26 @@ async def test_a_turn_is_cancelled(session: HubSession) -> None:
     assert await do(session, "cancel") == {"cancelled": True}
     assert sent.done.result().stop_reason == "cancelled"
     assert await do(session, "cancel") == {"cancelled": False}
+
+
+async def test_a_turn_that_does_not_stop_is_forced_to(session: HubSession) -> None:
+    sent = await session.send("stubborn 600")
+    async for event in session.events():
+        if isinstance(event, MessageDeltaEvent) and event.role == "assistant":
+            break
+    asked = asyncio.create_task(do(session, "cancel"))
+    assert await do(session, "cancel", force=True) == {"cancelled": True}
+    assert await asked == {"cancelled": True}
+    assert sent.done.result().stop_reason == "cancelled"
+    assert "did not want to wait" in str([event async for event in _stored(session)])
+    assert (await session.prompt("echo next")).stop_reason == "end_turn"
+
+
+async def _stored(session: HubSession) -> AsyncIterator[Event]:
+    async for event in session.events():
+        yield event
+        if event.seq == session.state.seq:
+            return
 
 
 async def test_a_paused_session_waits(session: HubSession) -> None:

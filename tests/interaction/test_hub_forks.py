@@ -40,7 +40,7 @@ async def test_claude_code_goes_two_ways_and_knows_both_after_a_restart(tmp_path
     async with Hub(home=tmp_path / "hub", agents={"claude-code": claude}) as hub:
         session = await hub.start_session("claude-code", work)
         assert await answer(hub, session, "say one") == "one"
-        fork = await hub.fork_session(session.id)
+        fork, _ = await hub.fork_session(session.id)
         assert (await answer(hub, fork, "recall")).startswith("2 prompts")
         assert (await answer(hub, fork, "recall")).startswith("3 prompts")
         assert (await answer(hub, session, "recall")).startswith("2 prompts")
@@ -66,7 +66,8 @@ async def test_a_fork_is_the_same_history_event_for_event(tmp_path: Path) -> Non
             await sent.done
         before = await hub.log.read(session.id, 0, 100_000)
         until = session.state.seq
-        fork = await hub.fork_session(session.id)
+        fork, inherited = await hub.fork_session(session.id)
+        assert inherited == until
         after = await hub.log.read(fork.id, 0, 100_000)
         assert (len(before), len(after) > until) == (until, True)
         for old, new in zip(before, after, strict=False):

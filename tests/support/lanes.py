@@ -19,28 +19,49 @@ from websockets.asyncio.client import ClientConnection, connect
 from .servers import TOKEN
 
 PATIENCE = 20
+NEWS = ("session_changed", "session_deleted")
 
 
 class Consumer:
-    """One WebSocket. `messages` are all that came, `events` what was in those that carry events."""
+    """One WebSocket. `messages` are all that came, `events` what was in those that carry events.
+
+    Rows of sessions come whenever they like, so they are kept apart, in `news`.
+    """
 
     def __init__(self, socket: ClientConnection) -> None:
         self.socket = socket
         self.messages: list[dict[str, Any]] = []
         self.events: list[dict[str, Any]] = []
+        self.news: list[dict[str, Any]] = []
 
     async def say(self, kind: str, **fields: Any) -> None:
         await self.socket.send(json.dumps({"type": kind, **fields}))
 
     async def next(self) -> dict[str, Any]:
         async with asyncio.timeout(PATIENCE):
-            message: dict[str, Any] = json.loads(await self.socket.recv())
+            while (message := await self._receive())["type"] in NEWS:
+                self.news.append(message)
         self.messages.append(message)
         if message["type"] == "events":
             self.events += message["events"]
         elif message["type"] == "event":
             self.events.append(message["event"])
         return message
+
+    async def _receive(self) -> dict[str, Any]:
+        message: dict[str, Any] = json.loads(await self.socket.recv())
+        return message
+
+    async def until_news(self, fits: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """The first news of a session that fits, among those that came or that come; nothing else may come meanwhile
+        that a test wants."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                for message in self.news:
+                    if fits(message):
+                        return message
+                message = await self._receive()
+                (self.news if message["type"] in NEWS else self.messages).append(message)
 
     async def until(self, wanted: str | Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """The next message of a type, or that fits."""

@@ -51,9 +51,12 @@ class Vitals(NamedTuple):
     """Resident bytes."""
     files: int
     threads: int
+    blocks: int = 0
+    """What Python has allocated: a leak shows here, where the gaps that an allocator keeps do not."""
 
     def __str__(self) -> str:
-        return f"{self.memory / 1e6:.0f} MB, {self.files} files, {self.threads} threads"
+        told = f"{self.memory / 1e6:.0f} MB, {self.files} files, {self.threads} threads"
+        return f"{told}, {self.blocks:,} blocks" if self.blocks else told
 
 
 class Report:
@@ -226,6 +229,11 @@ class Soak:
                 tell(str(self._report))
             await asyncio.sleep(SAMPLE)
 
+    async def blocks(self) -> int:
+        """How many blocks of memory the server's Python has in use."""
+        lines = (await self._client.request("GET", "/metrics")).body.decode().splitlines()
+        return next(int(float(line.split()[1])) for line in lines if line.startswith("python_allocated_blocks "))
+
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -274,7 +282,7 @@ async def soak(
             await load.start(home / f"round{number}", sessions)
             await _round(load, seconds, consumers, tell)
             await load.finish()
-            report.rests.append(vitals(server.pid))
+            report.rests.append(vitals(server.pid)._replace(blocks=await load.blocks()))
             tell(f"round {number + 1}: {report}")
     return report
 

@@ -1,5 +1,7 @@
 /** The sessions in tests/golden/web: events, and what the hub folds from them. */
 import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { SessionEvent, SessionItem, Snapshot } from "../src/model/wire.gen";
 
 interface Case {
@@ -8,12 +10,13 @@ interface Case {
   snapshot: Snapshot;
 }
 
-const FOLDER = new URL("../../tests/golden/web/", import.meta.url);
+// as a path: where a test has a document, URL is the document's
+const FOLDER = join(fileURLToPath(import.meta.url), "../../../tests/golden/web");
 
 /** Read anew at every call: the fold owns the events it is given. */
 export function goldens(): Case[] {
   return readdirSync(FOLDER).flatMap((file) => {
-    const cases = JSON.parse(readFileSync(new URL(file, FOLDER), "utf8")) as {
+    const cases = JSON.parse(readFileSync(join(FOLDER, file), "utf8")) as {
       events: SessionEvent[];
       items: SessionItem[];
       rest: Omit<Snapshot, "items">;

@@ -18,7 +18,7 @@ from msgspec import Raw, UnsetType
 
 from .dispatch import Dispatcher, FunctionDispatcher, JsonValue, MethodHandler, session_of
 from .errors import ConnectionClosed, RequestError, ValidationError
-from .framing import DEFAULT_LINE_LIMIT, Oversize
+from .framing import DEFAULT_LINE_LIMIT, LARGE, Oversize
 from .jsonrpc import RequestId
 from .lanes import Backlog, Call, Handler, Lane, Updates, handling
 from .methods import CANCEL_REQUEST
@@ -55,6 +55,8 @@ SENDS_IN_A_ROW = 64
 UPDATE = b'"session/update"'
 UPDATE_HEADS = (b'{"jsonrpc":"2.0","method":"session/update"', b'{"jsonrpc": "2.0", "method": "session/update"')
 """Tell which lines are worth the decoder of updates; the usual beginnings cost less than a search."""
+FEW = 8
+"""Lines that are worth the attempt to decode them all at once."""
 LINGER = 1.0
 """How long requests under way may still finish after the peer has closed its end."""
 
@@ -127,6 +129,7 @@ class Connection:
     ) -> None:
         self._dispatcher: Dispatcher = handler if not callable(handler) else FunctionDispatcher(handler)
         self._decode_update = getattr(self._dispatcher, "decode_update", None)
+        self._decode_updates: Callable[[bytes], list[Any]] | None = getattr(self._dispatcher, "decode_updates", None)
         self._link = _as_link(writer, reader, line_limit)
         self._peer: Peer[Pending] = Peer()
         self._backlog = Backlog(backlog_limit)
@@ -327,6 +330,12 @@ class Connection:
             for line in lines:
                 self._handle(line)
             return
+        if together := self._decode_together(lines):
+            whole = self._dispatcher.updates()
+            whole.notifications = together
+            self._lane(together[0].session_id).put(whole)
+            self._weigh([whole], sum(map(len, lines)) // len(lines) + MESSAGE_OVERHEAD)
+            return
         run: Updates | None = None
         runs: list[Updates] = []
         session = None
@@ -351,6 +360,19 @@ class Connection:
             add(notification)
         if runs:
             self._weigh(runs, sum(map(len, lines)) // len(lines) + MESSAGE_OVERHEAD)
+
+    def _decode_together(self, lines: Sequence[bytes | Oversize]) -> list[Any]:
+        """Lines that are updates of one session, all of them, as an agent that talks sends them; nothing otherwise."""
+        if self._decode_updates is None or len(lines) < FEW or len(lines[0]) > LARGE:
+            return []
+        try:
+            messages = self._decode_updates(b"[%b]" % b",".join(lines))  # type: ignore[arg-type]  # see the except
+        except (msgspec.DecodeError, ValidationError, ValueError, TypeError, RecursionError):
+            return []
+        notifications = [message.params for message in messages]
+        one_each = len(notifications) == len(lines)
+        is_one = len({notification.session_id for notification in notifications}) == 1
+        return notifications if one_each and is_one else []
 
     def _weigh(self, runs: list[Updates], average: int) -> None:
         """Count runs towards the backlog, by the average size of what came with them."""

@@ -21,7 +21,10 @@ class Dispatcher(Protocol):
     """Turns received methods into handler calls."""
 
     decode_update: Callable[[bytes], Any] | None
-    """Decodes a line that is a `session/update` and nothing else, raising for all others; None to not be asked."""
+    """Decodes a line that is a `session/update` and nothing else, raising for all others; None to not be asked.
+
+    A dispatcher that also has `decode_updates` is given many lines at once as one JSON array, and answers a list.
+    """
 
     def updates(self) -> Updates:
         """A new run of updates for the handler, to be filled with what `decode_update` answers."""

@@ -23,7 +23,7 @@ Handler = Callable[..., Awaitable[Any]]
 Several = Callable[[list[Any]], int]
 """Handles as many of consecutive notifications, from the first on, as can be without waiting, and says how many."""
 
-SLICE = 100
+SLICE = 200
 """Updates after which a lane lets others have the loop: a session that floods must not make its neighbours wait."""
 
 handling: ContextVar[Any] = ContextVar("pilothouse_acp_handling", default=None)

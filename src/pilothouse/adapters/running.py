@@ -97,6 +97,7 @@ class Dispatch:
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
         self.decode_update: Callable[[bytes], Any] | None = msgspec.json.Decoder(UpdateMessage).decode
+        self.decode_updates: Callable[[bytes], list[Any]] = msgspec.json.Decoder(list[UpdateMessage]).decode
 
     def updates(self) -> Updates:
         return Updates(self._owner.updated, _without_meta, self._owner.several_updated)

@@ -63,6 +63,8 @@ class Serving:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         remove_place(self._config.home)
+        # while editors are still there: an agent must not take the loss of its terminal for the end of a program
+        await self._hub.end_sessions()
         await self._open.aclose()
 
     async def wait(self) -> None:

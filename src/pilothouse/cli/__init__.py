@@ -47,9 +47,15 @@ class Sections(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, names in self.sections:
-            rows = [(name, self.commands[name].get_short_help_str(70)) for name in names]
+            rows = [(name, _summary(self.commands[name])) for name in names]
             with formatter.section(title):
                 formatter.write_dl(rows)
+
+
+def _summary(command: click.Command) -> str:
+    """The first sentence of a command's help, whole: lines are broken, never cut."""
+    about = " ".join((command.help or "").partition("\n\n")[0].split())
+    return about.partition(". ")[0].removesuffix(".") + "."
 
 
 @click.group(

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from .exits import Exit, Failure, reported
-from .output import complete, console, print_json
+from .output import complete, console, print_json, say
 
 __all__ = ["agents", "describe_agents"]
 
@@ -44,29 +44,50 @@ STATES = {
     "missing": ("·", "dim"),
     "broken": ("✗", "red"),
 }
+LEGEND = "✓ installed  ↓ fetched on demand  · not installed  ✗ broken"
+NARROW = 90
+"""Columns below which a table would break words."""
 
 
 def _print(found: list[dict[str, Any]], *, versions: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    out = console()
+    if out.width < NARROW:
+        _print_narrow(found)
+        return
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for column in ("", "agent", "", "version" if versions else "", ""):
         table.add_column(column, overflow="fold")
     for agent in found:
         icon, style = STATES.get(agent["state"], ("?", ""))
-        about = agent.get("problem") or agent.get("install") or " ".join(agent.get("command") or ())
-        if agent["state"] == "on demand":
-            about = "npx fetches it when it is first used"
-        elif agent["state"] == "installed" and agent["name"] == "demo":
-            about = "built in: no model, no network"
         dim = "dim" if agent["state"] == "missing" else ""
-        row = (icon, agent["name"], agent["title"], agent.get("version") or "", about)
+        row = (icon, agent["name"], agent["title"], agent.get("version") or "", _about(agent))
         styles = (style, dim or "bold", dim, dim, "red" if agent["state"] == "broken" else "dim")
         table.add_row(*(Text(text, style=one) for text, one in zip(row, styles, strict=True)))
-    out = console()
     out.print(table)
-    out.print(Text("\n✓ installed  ↓ fetched on demand  · not installed  ✗ broken", style="dim"))
+    out.print(Text(f"\n{LEGEND}", style="dim"))
+
+
+def _print_narrow(found: list[dict[str, Any]]) -> None:
+    """Where a table would break words: what an agent is on one line, how it is had below."""
+    for agent in found:
+        icon, style = STATES.get(agent["state"], ("?", ""))
+        colour = None if style in ("", "dim") else style
+        name = click.style(agent["name"], bold=agent["state"] != "missing")
+        version = f" {agent['version']}" if agent.get("version") else ""
+        say(f"{click.style(icon, fg=colour)} {name}: {agent['title']}{version}", hanging=2)
+        say(click.style(f"  {_about(agent)}", dim=True), hanging=4)
+    say(f"\n{LEGEND}")
+
+
+def _about(agent: dict[str, Any]) -> str:
+    if agent["state"] == "on demand":
+        return "npx fetches it when it is first used"
+    if agent["state"] == "installed" and agent["name"] == "demo":
+        return "built in: no model, no network"
+    return str(agent.get("problem") or agent.get("install") or " ".join(agent.get("command") or ()))
 
 
 @agents.command("import")

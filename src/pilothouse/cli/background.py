@@ -6,6 +6,7 @@ descendant, so that no editor ends it with a tree of its own processes. Fork bef
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import os
@@ -13,10 +14,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from ..editor.launching import KILLED, LARGEST, open_journal
+from ..editor.launching import KEEP, KILLED, LARGEST, open_journal
 from .exits import Exit, Failure
 
-__all__ = ["detach"]
+__all__ = ["Launcher", "detach"]
 
 
 def detach(home: Path) -> Callable[[], None]:
@@ -52,6 +53,30 @@ def detach(home: Path) -> Callable[[], None]:
         os.close(tell)
 
     return ready
+
+
+class Launcher:
+    """Who started this hub in order to use it, as seen by the pipe on its input. Make it before `detach`."""
+
+    def __init__(self) -> None:
+        self._pipe = os.dup(0)
+
+    async def wants_it(self) -> bool:
+        """Wait until it has reached the hub, or is gone without."""
+        loop = asyncio.get_running_loop()
+        told: asyncio.Future[None] = loop.create_future()
+        loop.add_reader(self._pipe, _set, told)
+        try:
+            await told
+            return os.read(self._pipe, 1) == KEEP
+        finally:
+            loop.remove_reader(self._pipe)
+            os.close(self._pipe)
+
+
+def _set(told: asyncio.Future[None]) -> None:
+    if not told.done():
+        told.set_result(None)
 
 
 class Turning(logging.Handler):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from .exits import reported
-from .output import console, print_json
+from .output import console, print_json, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["config"]
 
 HIDDEN = "(hidden)"
+NARROW = 90
+"""Columns below which a table would break words."""
 
 
 class Setting(NamedTuple):
@@ -49,7 +51,12 @@ def config(as_json: bool, only_path: bool) -> None:
 
     out = console()
     there = "" if loaded.path.exists() else " (there is none: everything is as by default)"
-    out.print(Text(f"{loaded.path}{there}", style="dim"), soft_wrap=True)
+    say(click.style(f"{loaded.path}{there}", dim=True))
+    if out.width < NARROW:
+        for setting in settings:
+            shown = f"{setting.key} = {_shown(setting.value)}" if setting.value is not None else setting.key
+            say(f"{shown} {click.style(f'({setting.origin})', dim=True)}", hanging=4)
+        return
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     for setting in settings:
         style = "dim" if setting.origin == "default" else ""

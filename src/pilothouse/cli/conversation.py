@@ -39,6 +39,7 @@ __all__ = ["Conversation", "Manners"]
 
 READS = {"autoApprove": {"reads": True, "searches": True}}
 NOTHING_TO_DETACH = "This session runs in this terminal and ends with it: there is nothing to detach from."
+INVITATION = "The session is idle. Type a prompt and Enter, or Ctrl-C to leave."
 NOBODY = "There is no terminal to ask on, and no option or rule allows it."
 STOPS = {
     "end_turn": Exit.OK,
@@ -98,6 +99,7 @@ class Conversation:
         self._interrupts = 0
         self._denied = False
         self._busy_with: str | None = None
+        self._is_invited = False
 
     # -- from start to end --
 
@@ -129,15 +131,17 @@ class Conversation:
     def introduce(self) -> None:
         if self.screen is not None and self.keyboard is not None:
             side = self._side
-            self.screen.note(f"{side.agent_name} · {short_path(side.cwd)} · {side.id}")
             self.keyboard.quiet()
+            self.screen.note(f"{side.agent_name} · {short_path(side.cwd)} · {side.id}")
 
     async def run(self, prompt: str) -> int:
         """Start the agent, then run the prompt, or talk until the user leaves. Raises AgentFailed, RemoteError."""
-        self.introduce()
+        if self.keyboard is not None:
+            self.keyboard.quiet()
         if self.screen is not None:
             self.screen.begin(f"starting {self._side.agent_name}")
         await self._side.start()
+        self.introduce()  # not before: a session whose agent never ran is deleted, and its id names nothing
         self._agent_ran = self._agent_ran or not self._side.is_elsewhere
         if prompt or self.keyboard is None:
             return await self._say(prompt)
@@ -185,7 +189,64 @@ class Conversation:
             self._show_busy()
             await self._see_to_asks()
         while True:
+            if self.screen is None or self.keyboard is None or not self._may_prompt:
+                await self._step()
+            elif (text := await self._typed_meanwhile(self.screen, self.keyboard)) is not None:
+                await self._say_here(self.screen, text)
+
+    @property
+    def _may_prompt(self) -> bool:
+        """Whether whoever watches could say something now: nothing is under way, and all that was is drawn."""
+        is_idle = self.screen is not None and self.screen.session.status in ("idle", "error")
+        return is_idle and self.seq >= self._live_from and not self._asks
+
+    async def _typed_meanwhile(self, screen: Screen, keyboard: Keyboard) -> str | None:
+        """A prompt that is typed before anything comes, else None; what was typed by then stays typed."""
+        if not self._is_invited:
+            self._is_invited = True
+            screen.say(INVITATION)
+        assert self._batches is not None
+        if self._reading is None:
+            self._reading = asyncio.ensure_future(anext(self._batches))
+        screen.pause()
+        self._is_idle = True
+        typing = asyncio.ensure_future(keyboard.line(screen.ask("›")))
+        try:
+            waiting: set[asyncio.Future[Any]] = {typing, self._reading}
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._is_idle = False
+            if not typing.done():
+                await _ended(typing)
+                keyboard.put_back()
+                screen.say("")
+        if typing.cancelled():
             await self._step()
+            return None
+        return self._line_of(typing)
+
+    def _line_of(self, typing: asyncio.Future[str | None]) -> str | None:
+        """What was typed; who typed Ctrl-C or Ctrl-D leaves."""
+        try:
+            line = typing.result()
+        except Interrupted:
+            line = None
+        if line is None:
+            if self.screen is not None:
+                self.screen.say("")
+            self._leave(Exit.CANCELLED)
+            return None
+        return line.strip() or None
+
+    async def _say_here(self, screen: Screen, text: str) -> None:
+        """A prompt of whoever watches. As in `run`, the first Ctrl-C ends its turn."""
+        hint, screen.hint, self._interrupts = screen.hint, Manners().hint, 0
+        screen.echo(False)
+        try:
+            await self._say(text)
+        finally:
+            screen.hint, self._interrupts = hint, 0
+            screen.echo(self._manners.echo)
 
     def rest(self) -> None:
         """Nothing is awaited any more; the terminal is as it was, if it is still there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import platform
 import sys
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from .exits import Exit, reported
-from .output import complete, console, print_json, short_path
+from .output import complete, print_json, say, short_path
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -37,15 +38,11 @@ def doctor(as_json: bool) -> None:
     if as_json:
         print_json([finding._asdict() for finding in findings])
     else:
-        from rich.text import Text
-
-        out = console()
         marks = {"ok": ("✓", "green"), "note": ("·", "yellow"), "problem": ("✗", "red")}
         for finding in findings:
-            line = Text.assemble(
-                (f"{marks[finding.state][0]} ", marks[finding.state][1]), (f"{finding.what:12}", "bold")
-            )
-            out.print(line.append(f" {finding.text}"), soft_wrap=True)
+            mark, colour = marks[finding.state]
+            head = f"{click.style(mark, fg=colour)} {click.style(f'{finding.what:9}', bold=True)}"
+            say(f"{head} {finding.text}", hanging=12)
     sys.exit(Exit.ERROR if any(finding.state == "problem" for finding in findings) else Exit.OK)
 
 
@@ -94,9 +91,12 @@ def _sqlite() -> Iterator[Finding]:
 def _home(config: Config) -> Iterator[Finding]:
     home = config.home
     if not home.exists():
-        yield Finding("home", "ok", f"{short_path(str(home))}, which the first session makes")
+        yield _unmade(home)
         return
-    if not home.is_dir() or not os.access(home, os.R_OK | os.W_OK | os.X_OK):
+    if not home.is_dir():
+        yield Finding("home", "problem", f"{home} is a file; PILOTHOUSE_HOME names another place")
+        return
+    if not os.access(home, os.R_OK | os.W_OK | os.X_OK):
         yield Finding("home", "problem", f"{home} is no directory that this user can write")
         return
     mode = home.stat().st_mode & 0o777
@@ -104,6 +104,20 @@ def _home(config: Config) -> Iterator[Finding]:
         yield Finding("home", "problem", f"{home} is open to others ({mode:04o}); chmod 700 {home}")
         return
     yield Finding("home", "ok", f"{short_path(str(home))}, {mode:04o}")
+
+
+def _unmade(home: Path) -> Finding:
+    """Of a home that is not there: whether it can be made."""
+    import tempfile
+
+    above = next(place for place in home.parents if place.exists())
+    try:
+        # to ask for the rights would not do: some file systems take nothing, whatever those say
+        tempfile.TemporaryDirectory(dir=above).cleanup()
+    except OSError as exc:
+        why = f"{above}: {exc.strerror or exc}"
+        return Finding("home", "problem", f"{home} is not there and cannot be made: {why}")
+    return Finding("home", "ok", f"{short_path(str(home))}, which the first session makes")
 
 
 def _database(config: Config) -> Iterator[Finding]:
@@ -154,6 +168,13 @@ def _agents(config: Config) -> Iterator[Finding]:
     agents = registry(config)
     ready = [name for name in agents.names if agents.launch(name) is not None]
     yield Finding("agents", "ok", f"{', '.join(ready)} can be started; `pilothouse agents` has the others")
+    chosen = config.settings.default_agent
+    if chosen is not None and chosen not in agents:
+        close = difflib.get_close_matches(chosen, agents.names, n=1)
+        meant = f"; is it {close[0]!r}?" if close else "; `pilothouse agents` lists them"
+        yield Finding("agent", "problem", f"default_agent is {chosen!r}, and no agent is called so{meant}")
+    elif chosen is not None and chosen not in ready:
+        yield Finding("agent", "problem", f"default_agent is {chosen!r}, which is not installed")
     for entry in agents.all():
         if entry.problem is not None:
             yield Finding("adapter", "problem", f"{entry.name}: {entry.problem}")
@@ -168,7 +189,7 @@ def _program(config: Config, name: str) -> str:
 
 
 def _editors() -> Iterator[Finding]:
-    """What editors that are here have of us. None of it is a problem: whoever uses no editor needs no entry."""
+    """What editors that are here have of us. Who uses no editor needs no entry; one that cannot work is a problem."""
     from ..app.editors.files import read
     from ..app.editors.jsonc import JsoncError
     from ..app.editors.merging import own_servers
@@ -204,7 +225,7 @@ def _entry(entry: Any) -> tuple[str, str]:
 
     command = entry.get("command") if isinstance(entry, dict) else None
     if not isinstance(command, str) or shutil.which(command) is None:
-        return "note", f"runs {command!r}, which is not there; `pilothouse setup` knows what is"
+        return "problem", f"runs {command!r}, which is not there; `pilothouse setup` has what is"
     given = entry.get("args")
     words = [command, *map(str, given if isinstance(given, list) else ())]
     return ("ok", "runs this program") if is_this_program(words) else ("note", f"runs another one: {' '.join(words)}")

@@ -6,11 +6,14 @@ import gc
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .exits import reported
+
+if TYPE_CHECKING:
+    from .background import Launcher
 
 __all__ = ["serve", "serve_and_open"]
 
@@ -37,6 +40,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--log-json", is_flag=True, help="Log one JSON object a line.")
 @click.option("--log-file", type=FILE, help="Log to this file, not to stderr.")
 @click.option("--detach", is_flag=True, hidden=True, help="Go on without a terminal; what it says goes to hub.log.")
+@click.option("--held", is_flag=True, hidden=True, help="Its input is held by whoever is about to use it.")
 @reported
 def serve(**options: Any) -> None:
     """Start the hub, for browsers, phones, editors and programs.
@@ -44,13 +48,14 @@ def serve(**options: Any) -> None:
     It prints its address and a link that logs one browser in. If it runs already, the same is printed of that one.
     Ctrl-C stops it: turns under way are ended, and every session can be taken up again later.
     """
-    ready = None
+    ready = launcher = None
     if options["detach"]:
         from ..config import home_directory
-        from .background import detach
+        from .background import Launcher, detach
 
+        launcher = Launcher() if options["held"] else None
         ready = detach(home_directory())
-    sys.exit(_run(ready, **options))
+    sys.exit(_run(ready, launcher, **options))
 
 
 def serve_and_open() -> None:
@@ -58,12 +63,12 @@ def serve_and_open() -> None:
     sys.exit(reported(_run)(browser=sys.stdout.isatty()))
 
 
-def _run(ready: Callable[[], None] | None = None, **options: Any) -> int:
+def _run(ready: Callable[[], None] | None = None, launcher: Launcher | None = None, **options: Any) -> int:
     """Start, without looking for garbage: what is loaded stays, and to look would only make the start longer."""
     gc.disable()
     try:
         from .service import ServeOptions, start
 
-        return start(ServeOptions(**options), ready)
+        return start(ServeOptions(**options), ready, launcher)
     finally:
         gc.enable()  # the service did so when it was up; this is for a start that failed

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from .. import __version__
 from ..app import open_hub
 from ..app.heap import bound_heap
+from ..app.homes import gone
 from ..app.ports import Bound, CannotListen, bind
 from ..app.running import find_hub
 from ..app.serving import Serving
@@ -31,6 +32,7 @@ from ..hub.session import HubSession
 from ..log.errors import LogLocked
 from ..model.events import utc_now
 from ..remote.hub import RemoteHub, reach
+from .background import Launcher
 from .browser import open_browser
 from .exits import Exit, Failure
 from .logs import log_to
@@ -76,18 +78,22 @@ class ServeOptions(Struct, frozen=True, kw_only=True):
     log_json: bool = False
     log_file: Path | None = None
     detach: bool = False
+    held: bool = False
 
 
-def start(options: ServeOptions, ready: Callable[[], None] | None = None) -> int:
+def start(options: ServeOptions, ready: Callable[[], None] | None = None, launcher: Launcher | None = None) -> int:
     """Serve until told to stop; the answer is an exit code. Raises what `exits.reported` explains.
 
     With `ready`, which is called when the hub can be reached, nobody is there who could be asked or told anything.
+    `launcher` is who started it for a use of its own.
     """
     log_to(level=options.log_level, as_json=options.log_json, file=options.log_file)
     config = load_config()
     settings = _settings(config, options)
     bound_heap()
-    return asyncio.run(_start(config, settings, options) if ready is None else _detached(config, settings, ready))
+    if ready is None:
+        return asyncio.run(_start(config, settings, options))
+    return asyncio.run(_detached(config, settings, ready, launcher))
 
 
 def _settings(config: Config, options: ServeOptions) -> ServerConfig:
@@ -112,7 +118,9 @@ async def _start(config: Config, settings: ServerConfig, options: ServeOptions) 
     return Exit.OK
 
 
-async def _detached(config: Config, settings: ServerConfig, ready: Callable[[], None]) -> int:
+async def _detached(
+    config: Config, settings: ServerConfig, ready: Callable[[], None], launcher: Launcher | None
+) -> int:
     """Serve for programs that cannot do without: whatever keeps it from its port does not keep it from its sockets."""
     if await find_hub(config, patience=PATIENCE) is not None:
         return Exit.OK
@@ -123,7 +131,7 @@ async def _detached(config: Config, settings: ServerConfig, ready: Callable[[], 
         try:
             with contextlib.ExitStack() as closing:
                 bound = closing.enter_context(contextlib.closing(bind(wanted))) if wanted is not None else None
-                await _Service(config, bound, options, _ignore, ready).run()
+                await _Service(config, bound, options, _ignore, ready, launcher).run()
                 return Exit.OK
         except CannotListen as exc:
             logger.warning("%s. It is tried on a free port, else it is served without one", exc)
@@ -180,9 +188,11 @@ class _Service:
         options: ServeOptions,
         say: Callable[[str], None],
         ready: Callable[[], None] | None = None,
+        launcher: Launcher | None = None,
     ) -> None:
         self._config = config
         self._ready = ready
+        self._launcher = launcher
         self._bound = bound
         self._options = options
         self._say = say
@@ -202,13 +212,32 @@ class _Service:
                 self._ready()
             else:
                 await self._greet(serving)
-            stop = asyncio.ensure_future(self._stop.wait())
-            ended = asyncio.ensure_future(serving.wait())
-            await asyncio.wait({stop, ended}, return_when=asyncio.FIRST_COMPLETED)
-            stop.cancel()
-            if ended.done():
-                raise Failure("the server ended by itself; the log has the reason", Exit.ERROR)
-            ended.cancel()
+            await self._wait(serving)
+
+    async def _wait(self, serving: Serving) -> None:
+        """Until it is to stop. Raises Failure when it cannot go on."""
+        ends = {
+            asyncio.ensure_future(self._stop.wait()): None,
+            asyncio.ensure_future(self._unneeded(serving)): None,
+            asyncio.ensure_future(serving.wait()): Failure(
+                "the server ended by itself; the log has the reason", Exit.ERROR
+            ),
+            asyncio.ensure_future(gone(self._config.home, self._config.database)): Failure(
+                f"{self._config.home} was deleted or replaced, and the sessions in it are gone; the hub ends", Exit.HOME
+            ),
+        }
+        done, rest = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
+        for failure in filter(None, (ends[task] for task in done)):
+            raise failure
+
+    async def _unneeded(self, serving: Serving) -> None:
+        """Until it is known that whoever started this hub is gone without having used it, and nobody else does."""
+        if self._launcher is None or await self._launcher.wants_it() or len(serving.server.connections):
+            await asyncio.Event().wait()
+        logger.warning("whoever started this hub went away before it was there, and nobody else uses it: it ends")
 
     @contextlib.asynccontextmanager
     async def _hub(self) -> AsyncIterator[Hub]:
@@ -217,8 +246,7 @@ class _Service:
             try:
                 yield hub
             finally:
-                running = sum(session.agent_pid is not None for session in hub.live.values())
-                self._say(f"Ending {running} agent{'s' * (running != 1)} and closing the log.")
+                self._say("Closing the log.")
         self._say("Done. Every session can be taken up again.")
 
     @contextlib.asynccontextmanager
@@ -231,8 +259,9 @@ class _Service:
         try:
             yield serving
         finally:
-            open_now = len(serving.server.connections)
-            self._say(f"\nStopping. Ending {open_now} connection{'s' * (open_now != 1)}. Ctrl-C again hurries.")
+            running = sum(session.agent_pid is not None for session in self._live.values())
+            ending = f"{_count(running, 'agent')} and {_count(len(serving.server.connections), 'connection')}"
+            self._say(f"\nStopping. Ending {ending}. Ctrl-C again hurries.")
             await serving.__aexit__(None, None, None)
 
     # -- the greeting --
@@ -294,6 +323,10 @@ class _Service:
                     _kill(pid)
         else:
             os._exit(Exit.CANCELLED)  # the log is whole at any moment; the next start ends what was open
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _kill(pid: int) -> None:

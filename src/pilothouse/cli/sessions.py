@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from ..config import Config
     from ..log.records import SessionRecord
     from ..model.events import Event
+    from ..model.session import Session
 
 __all__ = ["export", "ls", "replay", "show"]
 
 AT_WORK = ("starting", "running", "thinking", "waiting_for_input", "waiting_for_approval")
-WORDS = {
+WORDS = {  # those of the page
     "running": ("working", "yellow"),
     "thinking": ("working", "yellow"),
-    "starting": ("starting", "yellow"),
+    "starting": ("working", "yellow"),
     "waiting_for_input": ("waiting for you", "bold yellow"),
     "waiting_for_approval": ("waiting for you", "bold yellow"),
     "idle": ("idle", "green"),
     "paused": ("paused", "dim"),
     "completed": ("done", "dim"),
     "error": ("failed", "red"),
-    "interrupted": ("interrupted", "yellow"),
 }
 NARROW = 80
 FORMATS = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown"}
@@ -56,10 +56,14 @@ def ls(limit: int, everything: bool, as_json: bool) -> None:
     stale = _is_stale(config, sessions)
     rows = []
     for record in sessions:
-        word, style = WORDS.get("interrupted" if stale and record.status in AT_WORK else record.status, ("?", ""))
+        word, style = WORDS.get("idle" if stale and record.status in AT_WORK else record.status, ("?", ""))
         cells = (record.id, record.agent, word, ago(record.updated).removesuffix(" ago"))
         rows.append(((*cells, record.title or "", short_path(record.cwd)), style))
     _print_rows(("session", "agent", "status", "age", "title", "directory"), rows)
+    if stale:
+        count = sum(record.status in AT_WORK for record in sessions)
+        which = "one session" if count == 1 else f"{count} sessions"
+        say(f"\nA hub died while {which} of these worked: what ran was interrupted. `pilothouse run -s ID` goes on.")
     if questions and not stale:
         click.echo()
         for line in hint_of(questions):
@@ -211,8 +215,9 @@ def _head(out: Any, record: SessionRecord) -> None:
 def export(session: str, form: str | None, output: Path | None) -> None:
     """Write a session to a file.
 
-    ndjson has every event, with the agent's own update as `source`, and can be replayed. html is one page without
-    scripts. markdown is for reading.
+    ndjson has every event, with the agent's own update as `source`, and can be replayed. html is one page that opens
+    from disk, loads nothing, and can be scrubbed and played; without JavaScript it shows the transcript. markdown is
+    for reading.
     """
     stored = _stored(session)
     form = form or (FORMATS.get(output.suffix.lower(), "ndjson") if output is not None else "ndjson")
@@ -240,9 +245,26 @@ def _written(stored: Stored, form: str) -> bytes:
         from ..dialects.transcript import to_markdown
 
         return to_markdown(session).encode()
-    from ..dialects.transcript.html import to_html
+    return _as_html(session, stored.events).encode()
 
-    return to_html(session).encode()
+
+def _as_html(session: Session, events: list[Event]) -> str:
+    from ..dialects.transcript.html import to_html
+    from ..dialects.transcript.page import to_page
+
+    template = _template()
+    if template is not None:
+        return to_page(template, session, events)
+    click.echo("This installation has no web UI, so the page cannot be played; `make web` builds it.", err=True)
+    return to_html(session)
+
+
+def _template() -> str | None:
+    """The page that plays a session; a source tree has none until the web UI was built."""
+    from importlib import resources
+
+    file = resources.files("pilothouse").joinpath("web", "export.html")
+    return file.read_bytes().decode() if file.is_file() else None
 
 
 @click.command()

@@ -72,19 +72,26 @@ def setup(
         raise click.UsageError("--print, --write and --remove exclude each other")
     if force and not write:
         raise click.UsageError("--force goes with --write")
-    entries = _entries(agents, is_new=not remove)
-    if editor in ("neovim", "emacs"):
-        _show_code(editor, entries, path, changes=write or remove, as_json=as_json)
-    else:
-        work = _write if write else _remove if remove else _show
-        work(_Job(editor, path, entries, agents, force, as_json))
+    from ..config import ConfigError
+
+    try:
+        entries = _entries(agents, is_new=not remove)
+        if editor in ("neovim", "emacs"):
+            _tell_code(editor, entries, path, write=write, remove=remove, as_json=as_json)
+        else:
+            work = _write if write else _remove if remove else _show
+            work(_Job(editor, path, entries, agents, force, as_json))
+    except (Failure, ConfigError, click.UsageError) as exc:
+        if as_json:
+            print_json({"editor": editor, "changed": False, "problem": str(exc)})
+        raise
 
 
 def _entries(agents: Sequence[str], *, is_new: bool) -> list[Entry]:
     """The entries; those that are taken out may be of an agent, or of a program, that is gone."""
     from ..app import registry
     from ..app.editors.entries import make_entries
-    from ..app.editors.places import home_entry, is_passing, running_program
+    from ..app.editors.places import entry_environment, is_passing, running_program
     from ..config import load_config
     from .choosing import checked_agent
 
@@ -96,17 +103,35 @@ def _entries(agents: Sequence[str], *, is_new: bool) -> list[Entry]:
     program = running_program()
     if is_new and is_passing(program):
         say(f"Note: {program[0]} lies in a cache. Install Pilothouse for good, or the entry may break.", err=True)
-    return make_entries(program, agents, home_entry(config.home, Path.home()))
+    return make_entries(program, agents, entry_environment(config.home, Path.home()))
 
 
 # -- Neovim and Emacs ---------------------------------------------------------------------------------------------
 
 
-def _show_code(editor: str, entries: list[Entry], path: Path | None, *, changes: bool, as_json: bool) -> None:
-    from ..app.editors import snippets
-
+def _tell_code(
+    editor: str, entries: list[Entry], path: Path | None, *, write: bool, remove: bool, as_json: bool
+) -> None:
+    """What belongs into the user's own code, or is to be taken out of it. We edit none. Raises Failure."""
     if path is not None:
         raise click.UsageError(f"--file is for Zed and JetBrains; {TITLES[editor]} is configured by code")
+    if remove:
+        _tell_removal(editor, entries, as_json=as_json)
+        return
+    if write and as_json:
+        raise _by_hand(editor)
+    _show_code(editor, entries, as_json=as_json)
+    if write:
+        raise _by_hand(editor)
+
+
+def _by_hand(editor: str) -> Failure:
+    return Failure(f"{TITLES[editor]} is configured by code, which is not edited: do it by hand", Exit.USAGE)
+
+
+def _show_code(editor: str, entries: list[Entry], *, as_json: bool) -> None:
+    from ..app.editors import snippets
+
     write: Callable[[list[Entry]], list[Snippet]] = getattr(snippets, editor)
     found = write(entries)
     if as_json:
@@ -116,8 +141,19 @@ def _show_code(editor: str, entries: list[Entry], path: Path | None, *, changes:
         mark = {"lua": "--", "elisp": ";;"}
         click.echo("\n\n".join(f"{mark[one.language]} {one.plugin}\n{one.text}" for one in found))
         _say_next(editor)
-    if changes:
-        raise Failure(f"{TITLES[editor]} is configured by code, which is not edited: do it by hand", Exit.USAGE)
+
+
+def _tell_removal(editor: str, entries: list[Entry], *, as_json: bool) -> None:
+    names = [name for entry in entries for name in dict.fromkeys((entry.key, entry.key.replace("-", "_")))]
+    what = f"Nothing was ever written into {TITLES[editor]}'s files, so nothing is taken out of them."
+    how = f"If you put it into your own code, take out what is called {' or '.join(names)}, and start it anew."
+    if as_json:
+        told = [{"name": name, "state": "by hand", "entry": None} for name in names]
+        about = {"editor": editor, "file": None, "changed": False, "backup": None}
+        print_json({**about, "entries": told, "next": [what, how]})
+        return
+    say(what)
+    say(how)
 
 
 # -- Zed and JetBrains --------------------------------------------------------------------------------------------

@@ -171,6 +171,8 @@ class Bridge:
             view.told(seq_in(facts))
             view.status = str(facts.get("status"))
             view.own.clear()
+        elif response.error is not None and _is_closing(response.error):
+            pass  # the next hub is asked
         elif response.error is not None and response.error.code == INVALID_PARAMS and view.cursor() > 0:
             view.lose()  # after a loss of power the log may end before what the editor has seen
             self._rejoin(view)
@@ -345,6 +347,9 @@ class Bridge:
 
     def _answered(self, request: Request, response: Response[Any]) -> None:
         error, result = response.error, response.result
+        if error is not None and _is_closing(error):
+            self._postpone(request)
+            return
         if error is not None and error.code == RESOURCE_NOT_FOUND and _was_deleted(request):
             error, result = None, Raw(b"{}")
         if error is not None:
@@ -354,6 +359,14 @@ class Bridge:
             if result is not None:
                 self._note_result(request, result)
             self._answer(request, encode_result(request.id, result))
+
+    def _postpone(self, request: Request) -> None:
+        """A hub that is about to end has not done it. The next one will."""
+        if request.cancelled:
+            self._answer(request, encode_result(request.id, CANCELLED))
+            return
+        request.number, request.sent = None, False
+        self._held.append(request)
 
     def _note_result(self, request: Request, result: Raw) -> None:
         session_id, facts = request.session_id, our_facts(result)
@@ -408,3 +421,8 @@ LOST = "The hub went away while it did {method}. Whether it was done is not know
 def _was_deleted(request: Request) -> bool:
     """Whether a hub that died may have done what the next one finds nothing for."""
     return request.method == "session/delete" and request.times > 1
+
+
+def _is_closing(error: RequestError) -> bool:
+    """Whether a hub refused something only because it is about to end."""
+    return isinstance(error.data, dict) and error.data.get("closing") is True

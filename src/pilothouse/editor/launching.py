@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["JOURNAL", "KILLED", "Launch", "open_journal"]
+__all__ = ["JOURNAL", "KEEP", "KILLED", "Launch", "open_journal"]
 
 JOURNAL = "hub.log"
 LARGEST = 1 << 20
@@ -20,6 +20,9 @@ LARGEST = 1 << 20
 TAIL = 4000
 KILLED = 128
 """An exit code above this is a signal that ended the hub while it started: somebody's doing, and no fault of it."""
+
+KEEP = b"k"
+"""What a launcher says when it has reached the hub. One that goes without a word leaves nothing behind."""
 
 
 def open_journal(home: Path) -> int:
@@ -42,8 +45,8 @@ class Launch:
         try:
             self._begin = os.fstat(descriptor).st_size
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "pilothouse.cli", "serve", "--detach", "--quiet"],
-                stdin=subprocess.DEVNULL,
+                [sys.executable, "-P", "-m", "pilothouse.cli", "serve", "--detach", "--held", "--quiet"],
+                stdin=subprocess.PIPE,
                 stdout=descriptor,
                 stderr=descriptor,
                 cwd=home,
@@ -52,6 +55,15 @@ class Launch:
             )
         finally:
             os.close(descriptor)
+
+    def settle(self, *, reached: bool) -> None:
+        """Say whether the hub is used. One that is not, nor by anybody else, ends as soon as it is there."""
+        pipe = self._process.stdin
+        assert pipe is not None
+        with contextlib.suppress(BrokenPipeError):  # it was another one that was reached, or it has died
+            if reached and not pipe.closed:
+                pipe.write(KEEP)
+            pipe.close()
 
     @property
     def code(self) -> int | None:

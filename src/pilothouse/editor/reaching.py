@@ -75,11 +75,14 @@ class Reaching:
                 return found
             launch = self._start()
             try:
-                return await self._launched(protocol, launch)
+                found = await self._launched(protocol, launch)
+                launch.settle(reached=True)
+                return found
             except NoHub:
                 if not tries_left or not launch.was_killed or await self._is_cut_off():
                     raise
             finally:
+                launch.settle(reached=False)
                 self._reap(launch)
         raise AssertionError("can't happen: the last try has its outcome")
 
@@ -88,7 +91,9 @@ class Reaching:
         try:
             return Launch(self._home)
         except OSError as exc:
-            raise NoHub(f"The hub can't be started: {exc}", self._home / JOURNAL) from exc
+            is_file = self._home.exists() and not self._home.is_dir()
+            why = f"its home {self._home} is a file, and must be a directory" if is_file else str(exc)
+            raise NoHub(f"The hub can't be started: {why}", self._home / JOURNAL) from exc
 
     async def _launched(self, protocol: Callable[[], P], launch: Launch) -> P:
         clock = asyncio.get_running_loop().time

@@ -118,7 +118,7 @@ async def _policy(session: HubSession, command: SetPermissionPolicyCommand, by: 
 
 
 async def _cancel(session: HubSession, command: CancelCommand, by: str) -> Effect:
-    return {"cancelled": await session.cancel()}
+    return {"cancelled": await session.cancel(force=command.force)}
 
 
 async def _pause(session: HubSession, command: PauseCommand, by: str) -> Effect:

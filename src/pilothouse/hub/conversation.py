@@ -353,8 +353,11 @@ class Conversation:
 
     # -- ends --
 
-    async def cancel(self) -> bool:
-        """End the running turn with `cancelled`; returns when it has ended, and whether there was one to end."""
+    async def cancel(self, *, force: bool = False) -> bool:
+        """End the running turn with `cancelled`; returns when it has ended, and whether there was one to end.
+
+        With `force` the agent gets no time to end it by itself.
+        """
         prompt = self.turn
         if prompt is None:
             return False
@@ -362,10 +365,13 @@ class Conversation:
         if cancels and not prompt.cancelled:
             prompt.cancelled = True
             self._end_asking("The turn was cancelled.")
-            prompt.deadline = asyncio.get_running_loop().call_later(self._cancel_deadline, self._escalate, prompt)
+            late = f"it did not end its turn within {self._cancel_deadline:g} s"
+            prompt.deadline = asyncio.get_running_loop().call_later(self._cancel_deadline, self._escalate, prompt, late)
             self._stop_opening()
             if prompt.phase == "running":
                 await self._tell_cancel()
+        if force:
+            self._escalate(prompt, "somebody did not want to wait for the end of its turn")
         await asyncio.wait((prompt.done,))
         return cancels
 
@@ -386,10 +392,9 @@ class Conversation:
             except ConnectionClosed:
                 pass  # the turn notices by itself
 
-    def _escalate(self, prompt: Prompt) -> None:
+    def _escalate(self, prompt: Prompt, reason: str) -> None:
         if self.turn is prompt and prompt.phase != "ending":
-            seconds = f"{self._cancel_deadline:g} s"
-            self._recorder.note("agent_killed", {"reason": f"it did not end its turn within {seconds}"})
+            self._recorder.note("agent_killed", {"reason": reason})
             self._link.kill()
 
     async def interrupt(self, why: str, reason: str) -> None:

@@ -11,7 +11,8 @@
     ├── Unsupported         the agent cannot do it
     ├── UnfitContent        the agent does not take what is in the prompt
     ├── AgentFailed         the agent could not be started, or answered with an error
-    └── NotStored           the log did not take what happened, so it does not count
+    ├── NotStored           the log did not take what happened, so it does not count
+    └── HubClosing          nothing was done; the next hub on this home will
 
 An agent's failure inside a turn is an event, not an exception; these are for the caller. `record` makes the error
 that HTTP bodies and commands carry.
@@ -27,6 +28,7 @@ __all__ = [
     "AgentFailed",
     "Busy",
     "DecidedOtherwise",
+    "HubClosing",
     "HubError",
     "IdReused",
     "IllegalCommand",
@@ -95,3 +97,10 @@ class AgentFailed(HubError):
 
 class NotStored(HubError):
     code = "not_stored"
+
+
+class HubClosing(HubError):
+    code = "closing"
+
+    def __init__(self) -> None:
+        super().__init__("the hub is closing", closing=True)

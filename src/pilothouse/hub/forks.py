@@ -6,15 +6,24 @@ So everything that can be done with a session can be done with a fork, and neith
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ..acp.errors import METHOD_NOT_FOUND, RequestError
 from ..log.base import EventLog
 from ..model.events import Event, decode_event
 from .errors import AgentFailed, IllegalCommand, Unsupported
 from .session import HubSession
 
-__all__ = ["check_unmoved", "copy_history", "forkable", "unable"]
+__all__ = ["Fork", "check_unmoved", "copy_history", "forkable", "unable"]
 
 BATCH = 500
+
+
+class Fork(NamedTuple):
+    """A fork, and the seq up to which its events are those of the session that it is a fork of."""
+
+    session: HubSession
+    inherited: int
 
 
 def forkable(session: HubSession) -> str:

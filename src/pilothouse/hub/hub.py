@@ -27,8 +27,8 @@ from ..log.sqlite import SQLiteLog
 from ..model.policy import parse_policy
 from ..model.session import Session, sound
 from .editors import Editor
-from .errors import HubError, UnknownAgent, UnknownApproval
-from .forks import check_unmoved, copy_history, forkable, unable
+from .errors import HubClosing, HubError, UnknownAgent, UnknownApproval
+from .forks import Fork, check_unmoved, copy_history, forkable, unable
 from .link import AgentSpec
 from .live import LiveSessions
 from .orphans import end_orphans
@@ -87,6 +87,7 @@ class Hub:
         self._sessions = LiveSessions()
         self._loading: dict[str, asyncio.Task[HubSession]] = {}
         self._surroundings: dict[str, Surroundings] = {}
+        self._ending: asyncio.Task[bool] | None = None
         self._closing: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -122,21 +123,39 @@ class Hub:
         if self._resting is not None:
             self._resting.cancel()
             await asyncio.wait((self._resting,))
-        for task in list(self._loading.values()):
-            await asyncio.wait((task,))
-        sessions = list(self._sessions.values())
-        endings = await asyncio.gather(*(session.close() for session in sessions), return_exceptions=True)
+        is_clean = await self._sessions_ended()
         self._sessions.clear()
-        failures = [ending for ending in endings if isinstance(ending, BaseException)]
-        for failure in failures:
-            logger.error("a session could not be closed in order", exc_info=failure)
         try:
-            if not failures:
+            if is_clean:
                 await self.log.settings.set(CLEAN, True)
         except LogError as exc:
             logger.info("the log could not be told of the orderly end: %s", exc)
         finally:
             await self.log.close()
+
+    async def end_sessions(self) -> None:
+        """Take no more work, and end the turns and agents there are; what is stored can still be read and followed.
+
+        Do this before those leave whom agents rely on: a program that ends because its editor was let go must not look
+        to its agent like one that was done. `close` does the rest.
+        """
+        await self._sessions_ended()
+
+    async def _sessions_ended(self) -> bool:
+        """Whether all came to an orderly end."""
+        if self._ending is None:
+            self._ending = asyncio.get_running_loop().create_task(self._end_sessions(), name="ending all sessions")
+        return await asyncio.shield(self._ending)
+
+    async def _end_sessions(self) -> bool:
+        for task in list(self._loading.values()):
+            await asyncio.wait((task,))
+        sessions = list(self._sessions.values())
+        endings = await asyncio.gather(*(session.close() for session in sessions), return_exceptions=True)
+        failures = [ending for ending in endings if isinstance(ending, BaseException)]
+        for failure in failures:
+            logger.error("a session could not be closed in order", exc_info=failure)
+        return not failures
 
     # -- sessions --
 
@@ -155,7 +174,7 @@ class Hub:
         `choosable`: until the first prompt another agent may be chosen. Raises UnknownAgent, ValidationError for the
         policy, HubError for the directory, AgentFailed.
         """
-        self._check_open()
+        self.check_open()
         await self._check_agent(agent)
         directory = await _directory(cwd)
         rules = parse_policy(policy) if policy is not None else None
@@ -168,7 +187,7 @@ class Hub:
             status="idle",
             policy=msgspec.to_builtins(rules) if rules is not None else None,
         )
-        self._check_open()
+        self.check_open()
         if choosable:
             self._around(session_id).agents = self.agents
         session = self._adopt(record, Session(id=session_id))
@@ -178,13 +197,13 @@ class Hub:
 
     async def fork_session(
         self, session_id: str, *, cwd: str | Path | None = None, provisions: Provisions | None = None
-    ) -> HubSession:
+    ) -> Fork:
         """A new session that goes on from where this one is, by its agent's own doing, and has its history.
 
         Raises UnknownSession; IllegalCommand while a turn runs or when its agent has never had it; Unsupported when
         that cannot fork; HubError for the directory, AgentFailed.
         """
-        self._check_open()
+        self.check_open()
         parent = await self.session(session_id)
         directory = await _directory(cwd or parent.cwd)
         until, turns, origin = parent.state.seq, parent.state.turns, forkable(parent)
@@ -209,7 +228,7 @@ class Hub:
             if (refusal := unable(exc, parent.agent_name)) is not None:
                 raise refusal from exc
             raise
-        return fork
+        return Fork(fork, until)
 
     async def _check_agent(self, name: str) -> None:
         """Raises UnknownAgent for one that is not here, also not since a moment ago."""
@@ -228,7 +247,7 @@ class Hub:
         live = self._sessions.wake(session_id)
         if live is not None:
             return live
-        self._check_open()
+        self.check_open()
         task = self._loading.get(session_id)
         if task is None:
             task = self._loading[session_id] = asyncio.get_running_loop().create_task(self._load(session_id))
@@ -288,9 +307,10 @@ class Hub:
         await self.log.sessions.delete(session_id)
         self._surroundings.pop(session_id, None)
 
-    def _check_open(self) -> None:
-        if self._closing is not None:
-            raise HubError("the hub is closing")
+    def check_open(self) -> None:
+        """Raises HubClosing when it takes no more work."""
+        if self._closing is not None or self._ending is not None:
+            raise HubClosing
 
     def _around(self, session_id: str) -> Surroundings:
         return self._surroundings.setdefault(session_id, Surroundings())

@@ -119,8 +119,10 @@ class Listener:
             return 0
         if link.session_id is not None and updates[0].session_id not in (link.session_id, ""):
             return 0
-        pieces = takewhile(_is_small, (update.update for update in updates))
-        events = recorder.translator.pieces(map(bytes, pieces), recorder.now())
+        pieces = [each.update for each in updates]
+        if max(map(len, pieces)) > LARGE:
+            pieces = list(takewhile(_is_small, pieces))
+        events = recorder.translator.pieces(list(map(bytes, pieces)), recorder.now())
         if events:
             recorder.record(events)
         return len(events)

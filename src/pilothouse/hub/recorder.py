@@ -165,12 +165,13 @@ class Recorder:
 
     def _apply(self, batch: list[Event], then: list[Then]) -> None:
         """It is stored: fold it, and tell those who wait. A defect in one of these must not leave others waiting."""
-        apply = self.session.apply
-        for event in batch:
+        done = 0
+        while done < len(batch):
             try:
-                apply(event)
+                done += self.session.apply_next(batch, done)
             except Exception:
-                logger.exception("session %s: event %d could not be folded", self._id, event.seq)
+                logger.exception("session %s: event %d could not be folded", self._id, batch[done].seq)
+                done += 1
         self._shed()
         for call in then:
             try:

@@ -202,12 +202,13 @@ class HubSession(SessionView):
         place = self._turns.queue.move(self._turns.queued(prompt_id), place)
         self._recorder.note("prompt_moved", {"promptId": prompt_id, "place": place})
 
-    async def cancel(self) -> bool:
+    async def cancel(self, *, force: bool = False) -> bool:
         """End the running turn with `cancelled`; returns when it has ended, and whether there was one to end.
 
-        What waits in the queue runs next; cancel that by `cancel_queued`.
+        With `force` the agent is ended now, not when its time to stop by itself is over. What waits in the queue runs
+        next; cancel that by `cancel_queued`.
         """
-        return await self._turns.cancel()
+        return await self._turns.cancel(force=force)
 
     # -- decisions --
 

@@ -19,7 +19,7 @@ import msgspec
 
 from . import tables
 from .database import FAILURES, explain
-from .entries import Entry
+from .entries import Entry, size_of
 from .errors import LogConflict, LogError, UnknownSession
 from .records import Change, DeleteSession
 from .rows import is_one_row, write_rows
@@ -78,7 +78,7 @@ class Job:
 
     def weigh(self) -> None:
         """Find out how much there is to write. Done in the writer's thread: it takes a look at every entry."""
-        self.size = sum(len(entry.data) + len(entry.source or b"") for entry in self.entries)
+        self.size = size_of(self.entries)
         self.is_large = self.size > SLICE_BYTES and any(map(is_large, self.entries))
 
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import islice
+from itertools import count, islice, repeat
 
 import msgspec
 
 from ..model.events import Event, encode_event
 from .errors import LogError
+
+MANY = 8
+"""Events that are encoded all at once rather than one by one; a few may be large, and that way takes one copy more."""
+
+_UNWRITABLE = (UnicodeError, TypeError, ValueError, RecursionError, OverflowError)
+_encode_lines = msgspec.json.Encoder().encode_lines
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -30,6 +36,11 @@ class Entry(msgspec.Struct, frozen=True, gc=False, array_like=True):
         return len(self.data) + len(self.source or b"")
 
 
+def size_of(entries: Iterable[Entry]) -> int:
+    """Bytes of events and sources together."""
+    return sum([len(entry.data) + len(entry.source or b"") for entry in entries])
+
+
 def number(session_id: str, expected: int, events: Sequence[Event], position: int) -> list[Entry]:
     """Give events their numbers (`expected` + 1 and on) and encode them, each once. `position` is the last one given.
 
@@ -37,18 +48,34 @@ def number(session_id: str, expected: int, events: Sequence[Event], position: in
     """
     if expected < 0:
         raise ValueError(f"`expected` is the last seq, 0 for none; got {expected!r}")
-    entries = []
-    shift = position - expected
     for seq, event in enumerate(events, expected + 1):
         if event.session_id != session_id:
             raise LogError(f"an event of session {event.session_id!r} can't be appended to session {session_id!r}")
         event.seq = seq
+    types = [event.type for event in events]
+    sources = [event.source for event in events]
+    numbers, places = count(expected + 1), count(position + 1)
+    return list(map(Entry, repeat(session_id), numbers, places, types, _encoded(events), sources))
+
+
+def _encoded(events: Sequence[Event]) -> list[bytes]:
+    """The JSON of each. Raises LogError."""
+    if len(events) >= MANY:
         try:
-            data = encode_event(event)
-        except (UnicodeError, TypeError, ValueError, RecursionError, OverflowError) as exc:
-            raise LogError(f"event `{event.type}` can't be written as JSON: {exc}") from exc
-        entries.append(Entry(session_id, seq, shift + seq, event.type, data, event.source))
-    return entries
+            lines = _encode_lines(events).split(b"\n")  # JSON has no other line breaks
+        except _UNWRITABLE:
+            pass  # below it is found out which one it is
+        else:
+            if len(lines) == len(events) + 1:
+                return lines[:-1]
+    return [_encoded_one(event) for event in events]
+
+
+def _encoded_one(event: Event) -> bytes:
+    try:
+        return encode_event(event)
+    except _UNWRITABLE as exc:
+        raise LogError(f"event `{event.type}` can't be written as JSON: {exc}") from exc
 
 
 def cut(entries: Iterable[Entry], limit: int, max_bytes: int) -> list[Entry]:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ..model.events import EVENT_TYPES
-from .entries import Entry, cut
+from .entries import Entry, cut, size_of
 from .slices import SLICE_BYTES, is_large, read_slices, slices, write_slice
 from .tables import head
 
@@ -40,11 +40,14 @@ def write_rows(
     """
     size = 0
     for row in split(entries):
-        lines = [entry.data if len(entry.data) <= BLOB_BYTES else b"" for entry in row]
-        sources: list[bytes | bool | None] | None = None
-        if any(entry.source is not None for entry in row):
-            sources = [_small(entry.source) for entry in row]
         last = row[-1]
+        lines = [entry.data for entry in row]
+        sources: list[bytes | bool | None] | None = [entry.source for entry in row]
+        if len(row) == 1:
+            lines = [last.data if len(last.data) <= BLOB_BYTES else b""]
+            sources = [_small(last.source)]
+        if sources == [None] * len(row):
+            sources = None
         values = (last.position, session, last.seq, len(row), b"\n".join(lines), sources and _encode_sources(sources))
         db.execute(
             "INSERT INTO batches (position, session, seq, count, events, sources) VALUES (?, ?, ?, ?, ?, ?)", values
@@ -60,7 +63,7 @@ def write_rows(
 
 
 def is_one_row(entries: list[Entry]) -> bool:
-    return len(entries) <= ROW_COUNT and sum(map(_size, entries)) <= ROW_BYTES
+    return len(entries) <= ROW_COUNT and size_of(entries) <= ROW_BYTES
 
 
 def split(entries: list[Entry]) -> Iterator[list[Entry]]:

@@ -7,7 +7,7 @@ nothing in it is an operator.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..model.events import Event, MessageCompleteEvent, ToolCallErrorEvent, ToolCallResultEvent, ToolCallStartEvent
@@ -52,6 +52,12 @@ _TEXT: dict[type[Event], Callable[[Any], str]] = {
     ToolCallResultEvent: _output,
     ToolCallErrorEvent: _failure,
 }
+
+
+def texts_of(events: Sequence[Event]) -> list[tuple[int, str]]:
+    """What can be searched for, with the index of the event that has it; of most there is nothing."""
+    found = [index for index, event in enumerate(events) if type(event) in _TEXT]
+    return [(index, text) for index in found if (text := text_of(events[index]))]
 
 
 def text_of(event: Event) -> str:

@@ -23,7 +23,7 @@ from .follow import BATCH_BYTES, BATCH_COUNT, TAIL_BYTES, Tail
 from .pages import Pages
 from .reader import Readers, problems, search
 from .records import Change, DeleteSession, Record, SearchHit, SessionFilter, SessionPage
-from .search import text_of
+from .search import texts_of
 from .writer import Writer
 
 R = TypeVar("R", bound=Record)
@@ -106,7 +106,7 @@ class SQLiteLog(EventLog):
         writer = self._open_writer()
         entries = number(session_id, expected, events, self._position)
         self._position += len(entries)
-        texts = [(entry, text) for entry, event in zip(entries, events, strict=True) if (text := text_of(event))]
+        texts = [(entries[index], text) for index, text in texts_of(events)]
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         writer.put(Job(future, also, session_id, expected, entries, texts))
         return future

@@ -62,7 +62,19 @@ class Store:
 
 
 class Sessions(Store):
-    """Metadata of sessions; their events are the log's own."""
+    """Metadata of sessions; their events are the log's own.
+
+    `watchers` are called with the id of a session that was created, changed or deleted without an event that would
+    tell of it.
+    """
+
+    def __init__(self, keeper: Keeper) -> None:
+        super().__init__(keeper)
+        self.watchers: set[Callable[[str], None]] = set()
+
+    def _told(self, session_id: str) -> None:
+        for watcher in self.watchers:
+            watcher(session_id)
 
     async def create(
         self,
@@ -90,7 +102,9 @@ class Sessions(Store):
             created=now,
             updated=now,
         )
-        return cast(SessionRecord, await self._one(Insert(record)))
+        created = cast(SessionRecord, await self._one(Insert(record)))
+        self._told(session_id)
+        return created
 
     async def get(self, session_id: str) -> SessionRecord:
         """Raises UnknownSession."""
@@ -148,11 +162,13 @@ class Sessions(Store):
             outcome: Outcome[SessionRecord] = await self._one(self.updating(session_id, **values))
         except (UnknownRecord, RecordChanged):
             raise UnknownSession(session_id) from None
+        self._told(session_id)
         return outcome.record
 
     async def delete(self, session_id: str) -> None:
         """Delete a session with its events, approvals and turns. Its followers end. Raises UnknownSession."""
         await self._one(DeleteSession(session_id, self._keeper.now()))
+        self._told(session_id)
 
 
 class Approvals(Store):

@@ -169,7 +169,9 @@ class SetPermissionPolicyCommand(Command, tag="set_permission_policy"):
 
 
 class CancelCommand(Command, tag="cancel"):
-    """End the running turn; the session goes on."""
+    """End the running turn; the session goes on. Added: `force` ends an agent at once that does not stop by itself."""
+
+    force: bool = False
 
 
 class PauseCommand(Command, tag="pause"):

@@ -18,9 +18,34 @@ from .errors import HttpError
 from .identity import address, failed, login_of, refuse_shut
 from .links import base_url, set_cookie
 from .operations import Body, Call, Operation, Query, json_response
+from .page import stylesheet
 from .tickets import TicketRefused
 
 __all__ = ["OPERATIONS", "LoginLink", "Whoami"]
+
+SORRY = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>Pilothouse</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="{style}">
+</head>
+<body class="notice">
+<main class="card">
+<img src="icon.svg" alt="" width="48" height="48">
+<h1>This link does not work any more</h1>
+<p>{reason}.</p>
+<p class="muted">Each link logs in one browser, once, within five minutes. On the machine where the hub runs,
+<code>pilothouse serve</code> prints another one, also while the hub runs.</p>
+<p><a class="button" href=".">Open Pilothouse</a></p>
+</main>
+</body>
+</html>
+"""
+"""For people who follow a link too late or twice. It is at `/login`, so links relative to that lead to the page's."""
 
 
 class LoginLink(Struct, kw_only=True, rename=camel):
@@ -75,12 +100,7 @@ async def log_in(call: Call) -> Response:
 def _sorry(call: Call, reason: str) -> Response:
     if "text/html" not in call.request.headers.get("accept", ""):
         raise HttpError(403, "ticket_refused", reason)
-    page = (
-        "<!doctype html><html lang=en><meta charset=utf-8><title>Pilothouse</title>"
-        f"<h1>This link does not work any more</h1><p>{escape(reason)}.</p>"
-        "<p>Each link logs in one browser, once, within five minutes.</p></html>"
-    )
-    return Response(page, 403, media_type="text/html")
+    return Response(SORRY.format(style=stylesheet(), reason=escape(reason)), 403, media_type="text/html")
 
 
 class LoggedOut(Struct, kw_only=True):

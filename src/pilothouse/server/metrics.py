@@ -106,6 +106,8 @@ def _process() -> list[Family]:
     ]
     if (resident := _resident()) is not None:
         found.append(("process_resident_memory_bytes", "gauge", "Memory in use.", resident))
+    if (blocks := sys.getallocatedblocks()) > 0:
+        found.append(("python_allocated_blocks", "gauge", "Blocks of memory that Python has in use.", blocks))
     for place in ("/proc/self/fd", "/dev/fd"):
         try:
             found.append(("process_open_fds", "gauge", "Open file descriptors.", len(list(Path(place).iterdir()))))

@@ -40,12 +40,16 @@ class PairingRequest(Body):
 
 
 class NewPairing(Struct, kw_only=True, rename=camel):
-    """Show `url` (as a QR code) to the device, and `code` only here. Neither is shown again."""
+    """Show `url` (as a QR code) to the device, and `code` only here. Neither is shown again.
+
+    `qr` is that QR code: rows of 1 (dark) and 0, to be shown with a margin of four.
+    """
 
     id: str
     ticket: str
     code: str
     url: str
+    qr: list[str]
     scopes: list[Scope]
     expires_in: int
 
@@ -92,14 +96,23 @@ async def make_pairing(call: Call) -> NewPairing:
     grant = _Grant(checked_name(wish.name) if wish.name is not None else None, in_order(wish.scopes))
     ticket, secret = call.server.tickets.issue("pair", grant, with_code=True, lifetime=wish.expires_in)
     audit.record("pairing", by=call.caller.name, ticketId=ticket.id, scopes=grant.scopes)
+    url = f"{base_url(call.server, call.request)}/#pair={secret}"
     return NewPairing(
         id=ticket.id,
         ticket=secret,
         code=ticket.code or "",
-        url=f"{base_url(call.server, call.request)}/#pair={secret}",
+        url=url,
+        qr=qr_rows(url),
         scopes=grant.scopes,
         expires_in=wish.expires_in,
     )
+
+
+def qr_rows(text: str) -> list[str]:
+    """A QR code without its margin."""
+    import segno  # rarely wanted, and large
+
+    return ["".join("01"[dark & 1] for dark in row) for row in segno.make(text, error="m", micro=False).matrix]
 
 
 async def show_pairing(call: Call) -> PairingInfo:

@@ -25,7 +25,7 @@ from .operations import Body, Call, Operation, Query, json_response, need
 from .queue import Queued
 from .titles import LONGEST_TITLE, checked_title
 
-__all__ = ["OPERATIONS", "SessionDetail", "SessionPage", "SessionRow"]
+__all__ = ["OPERATIONS", "SessionDetail", "SessionPage", "SessionRow", "session_row"]
 
 Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=4096)]
 Title: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_TITLE)]
@@ -150,7 +150,7 @@ async def find(call: Call) -> SessionPage:
         limit=query.limit,
     )
     pending = Counter(approval.session_id for approval in await hub.approvals())
-    rows = [_row(record, hub.live.get(record.id), pending[record.id]) for record in page.sessions]
+    rows = [session_row(record, hub.live.get(record.id), pending[record.id]) for record in page.sessions]
     return SessionPage(sessions=rows, next=page.next)
 
 
@@ -176,7 +176,7 @@ async def _start(call: Call) -> Response:
     record = await call.server.hub.log.sessions.get(session.id)
     # the id is ours, so nothing that a caller wrote gets into a header
     headers = {"Location": f"{call.server.root_path}/sessions/{session.id}"}
-    return json_response(_row(record, session, 0), 201, headers)
+    return json_response(session_row(record, session, 0), 201, headers)
 
 
 async def show(call: Call) -> dict[str, Any]:
@@ -231,7 +231,7 @@ def _check_cursor(text: str) -> None:
         raise ValidationError("expected the `next` of a page", "before")
 
 
-def _row(record: SessionRecord, live: HubSession | None, pending: int) -> SessionRow:
+def session_row(record: SessionRecord, live: HubSession | None, pending: int) -> SessionRow:
     return SessionRow(
         id=record.id,
         agent=record.agent,

@@ -42,6 +42,7 @@ from .messages import (
     request_id_of,
 )
 from .operations import Call, checked, need
+from .roster import Roster
 from .sockets import (
     FAILED,
     GOING_AWAY,
@@ -75,6 +76,7 @@ class Lanes:
     def __init__(self, server: Server) -> None:
         self.frames = Frames()
         self.attention = Attention(server.hub.log)
+        self.roster = Roster(server.hub)
 
 
 def lanes_of(websocket: WebSocket) -> tuple[Server, Lanes]:
@@ -145,9 +147,11 @@ class Consumer:
     async def serve(self) -> None:
         """Until it leaves or is let go. Raises CancelledError when it is cut."""
         try:
-            async with self._shared.attention.watched(), self._tasks:
+            async with self._shared.attention.watched(), self._shared.roster.watched(), self._tasks:
+                version = self._shared.roster.version  # before the list is read: a row may be told twice, never missed
                 await self._greet()
                 self._tasks.create_task(self._tell_approvals())
+                self._tasks.create_task(self._tell_sessions(version))
                 self._tasks.create_task(self._listen())
         except* Stalled:
             self._socket.close(STALLED, self._cursor())
@@ -188,6 +192,19 @@ class Consumer:
             told = now
             if now is attention.pending:
                 await attention.changed()
+
+    async def _tell_sessions(self, version: int) -> None:
+        """Each row that changes, as it is by then."""
+        if not self._caller.may("read"):
+            return
+        roster = self._shared.roster
+        while True:
+            await roster.changed(version)
+            version, frames = roster.version, roster.since(version)
+            if frames is None:
+                await self._list(ListSessions())
+            elif frames:
+                await self._outlet.write(b"".join(frames))
 
     # -- what it says --
 

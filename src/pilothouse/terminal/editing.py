@@ -34,6 +34,12 @@ class Line:
         self.text, self.is_ended, self.is_over = "", False, False
         self.feed(b"")
 
+    def put_back(self) -> None:
+        """What was typed belongs to the next line: this one is not to be ended."""
+        if self.text:
+            self._raw = PASTE + self.text.encode() + PASTED + self._raw
+            self.text = ""
+
     def clear(self) -> None:
         """Drop what was typed, also beyond the end."""
         self.text, self._raw = "", b""

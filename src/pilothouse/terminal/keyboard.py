@@ -73,6 +73,10 @@ class Keyboard:
         else:
             self._typed.set_exception(Interrupted())
 
+    def put_back(self) -> None:
+        """A line that was being typed and is not read on: the next one begins with it."""
+        self._line.put_back()
+
     def forget(self) -> None:
         """Drop what was typed before anybody asked: it cannot be the answer to a question not yet shown."""
         self._line.clear()

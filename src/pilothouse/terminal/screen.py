@@ -39,6 +39,7 @@ from ..model.events import (
     ThinkingCompleteEvent,
     ThinkingDeltaEvent,
     TodoUpdateEvent,
+    TokenUsageEvent,
     ToolCallArgsDeltaEvent,
     ToolCallErrorEvent,
     ToolCallExecutingEvent,
@@ -47,7 +48,7 @@ from ..model.events import (
     UserQuestionEvent,
     WebOperationEvent,
 )
-from ..model.records import CommandPreview, DiffPreview, TextContent, Todo
+from ..model.records import CommandPreview, DiffPreview, TextContent, Todo, TokenUsage
 from ..model.session import Session
 from .drawing import (
     OUTPUT_LINES,
@@ -115,6 +116,11 @@ class Screen(Printer):
         self._notes: dict[str, str] = {}
         self._warnings: dict[str, str] = {}
         self._unbegun: set[str] = set()
+        self._spent: TokenUsage | None = None
+
+    def echo(self, is_on: bool) -> None:
+        """Whether what the user says is shown: not what was just typed here."""
+        self._speech.echo = is_on
 
     @property
     def root(self) -> str:
@@ -366,6 +372,10 @@ class Screen(Printer):
         wait = f"; it may go on in {event.retry_after:g} s" if event.retry_after else ""
         self.note(f"The provider is limiting{': ' + event.message if event.message else ''}{wait}", "yellow")
 
+    def _used(self, event: TokenUsageEvent) -> None:
+        """The tokens of the turn that is about to end."""
+        self._spent = event.delta
+
     def _spawned(self, event: SubAgentSpawnedEvent) -> None:
         self.note(f"↳ {title_of(event.task)}")
 
@@ -373,7 +383,8 @@ class Screen(Printer):
         data = event.data if isinstance(event.data, dict) else {}
         if event.namespace == "pilothouse" and event.event_name == "turn_ended":
             self.rest()
-            text, style = ending(self.session)
+            text, style = ending(self.session, self._spent)
+            self._spent = None
             self.put(Text(text, style=style), "end")
         elif event.namespace == "pilothouse" and event.event_name == "question_answered":
             asked = self._asks.pop(str(data.get("questionId")), None)
@@ -479,5 +490,6 @@ _DRAW: Mapping[type[Event], Callable[[Screen, Any], None]] = {
     PlanModeEvent: Screen._mode,
     RateLimitEvent: Screen._rate_limit,
     SubAgentSpawnedEvent: Screen._spawned,
+    TokenUsageEvent: Screen._used,
     CustomEvent: Screen._custom,
 }

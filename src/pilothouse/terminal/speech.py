@@ -27,7 +27,7 @@ class Speech:
 
     def __init__(self, printer: Printer, *, echo: bool) -> None:
         self._printer = printer
-        self._echo = echo
+        self.echo = echo
         self._blocks = Blocks()
         self._speaker = ""
         self._heard: set[tuple[str, str]] = set()
@@ -35,7 +35,7 @@ class Speech:
 
     def add(self, speaker: str, message_id: str, text: str, block: Any = None) -> None:
         """A piece of a message: text, or a block that is none."""
-        if speaker == "user" and not self._echo:
+        if speaker == "user" and not self.echo:
             return
         self._heard.add((speaker, message_id))
         if speaker != self._speaker:

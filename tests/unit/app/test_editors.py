@@ -13,7 +13,13 @@ import pytest
 from pilothouse.app.editors import files, snippets
 from pilothouse.app.editors.entries import Entry, is_own_name, make_entries, name_for
 from pilothouse.app.editors.merging import difference, merged, own_servers, standing, without
-from pilothouse.app.editors.places import home_entry, is_passing, is_this_program, running_program, settings_files
+from pilothouse.app.editors.places import (
+    entry_environment,
+    is_passing,
+    is_this_program,
+    running_program,
+    settings_files,
+)
 from pilothouse.config import ConfigError, runs_pilothouse
 
 NOW = datetime(2026, 1, 2, 3, 4, 5)
@@ -92,17 +98,19 @@ def test_a_program_in_a_cache_is_known_as_such() -> None:
 
 
 def test_only_an_unusual_home_goes_into_an_entry(tmp_path: Path) -> None:
-    assert home_entry(tmp_path / ".local" / "share" / "pilothouse", tmp_path, "linux") == {}
+    assert entry_environment(tmp_path / ".local" / "share" / "pilothouse", tmp_path, {}, "linux") == {}
     mac = tmp_path / "Library" / "Application Support" / "pilothouse"
-    assert home_entry(mac, tmp_path, "darwin") == {}
-    assert home_entry(mac, tmp_path, "linux") == {"PILOTHOUSE_HOME": str(mac)}
+    assert entry_environment(mac, tmp_path, {}, "darwin") == {}
+    assert entry_environment(mac, tmp_path, {}, "linux") == {"PILOTHOUSE_HOME": str(mac)}
+    chosen = {"PILOTHOUSE_HOME": str(mac), "PILOTHOUSE_PORT": "7800"}
+    assert entry_environment(mac, tmp_path, {"PILOTHOUSE_PORT": " 7800 "}, "linux") == chosen
 
 
 def test_the_home_that_is_found_without_a_word_is_the_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
     from pilothouse.config import home_directory
 
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
-    assert home_entry(home_directory({}), Path.home()) == {}
+    assert entry_environment(home_directory({}), Path.home(), {}) == {}
 
 
 # -- entries ------------------------------------------------------------------------------------------------------

@@ -564,3 +564,50 @@ def test_an_editor_that_hubs_turn_away_is_told_why() -> None:
         told += stage.take()[0]
     assert [one["id"] for one in told] == [number]
     assert "too many open streams" in told[0]["error"]["message"]
+
+
+# -- a hub that ends in order -------------------------------------------------------------------------------------
+
+CLOSING = {"code": -32603, "message": "Try again: the hub is closing", "data": {"closing": True}}
+
+
+def test_what_a_closing_hub_refuses_is_asked_of_the_next_one() -> None:
+    stage = Stage()
+    stage.opens()
+    for method, params in (("session/prompt", {"sessionId": SESSION, "prompt": []}), ("session/new", {"cwd": "/"})):
+        number = stage.asks(method, **params)
+        _, up = stage.take()
+        out, _ = stage.hears(line(id=up[-1]["id"], error=CLOSING))
+        assert out == []
+        stage.bridge.detach()
+        assert stage.bridge.wants_hub
+        _, later = stage.joins()
+        assert [one["method"] for one in later] == [method]
+        out, _ = stage.hears(line(id=later[0]["id"], result={"stopReason": "end_turn", "sessionId": "ses_2"}))
+        assert [one["id"] for one in out] == [number]
+        assert not stage.bridge.wants_hub
+
+
+def test_a_session_that_a_closing_hub_would_not_take_up_is_taken_up_by_the_next_one() -> None:
+    stage = Stage()
+    stage.opens()
+    stage.bridge.detach()
+    stage.bridge.attach()
+    _, up = stage.take()
+    for one in up:
+        stage.hears(line(id=one["id"], error=CLOSING))
+    stage.bridge.detach()
+    up, _ = stage.joins()
+    assert [one["method"] for one in up] == ["initialize", "session/resume"]
+
+
+def test_a_prompt_that_is_cancelled_while_its_hub_closes_does_not_run_later() -> None:
+    stage = Stage()
+    stage.opens()
+    number = stage.prompts()
+    _, up = stage.take()
+    stage.says(line(method="session/cancel", params={"sessionId": SESSION}))
+    out, _ = stage.hears(line(id=up[-1]["id"], error=CLOSING))
+    assert out == [{"jsonrpc": "2.0", "id": number, "result": {"stopReason": "cancelled"}}]
+    stage.bridge.detach()
+    assert not stage.bridge.wants_hub

@@ -5,31 +5,33 @@
  * are shown without numbers. A hunk that says how long it is has that many lines; only so is a removed `-- x` told from
  * the name of a file.
  */
-import { type DiffRow, type FileDiff, limited, type LineRow } from "./rows";
+import { type DiffRow, type FileDiff, limited, type LineRow, ROW_LIMIT } from "./rows";
 import { markWords } from "./words";
 
 const HUNK = /^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@ ?(.*)$/;
 const ENVELOPE = /^\*\*\* (Add|Update|Delete) File: ?(.*)$/;
 const HEADER = /^(?:index |old mode |new mode |new file mode |deleted file mode |similarity |dissimilarity )/;
+const BINARY = /^(?:Binary files .* differ|GIT binary patch)$/;
 
-export function parsePatch(text: string): FileDiff[] {
+export function parsePatch(text: string, limit = ROW_LIMIT): FileDiff[] {
   const reader = new Reader();
   const lines = text.split("\n");
   if (lines.at(-1) === "") lines.pop();
   for (const [index, line] of lines.entries()) reader.take(line, lines[index + 1] ?? "");
-  return reader.files.map(finished);
+  return reader.files.map((draft) => finished(draft, limit));
 }
 
 interface Draft {
   before?: string | null;
   after?: string | null;
+  binary?: true;
   rows: DiffRow[];
 }
 
-function finished({ rows, ...paths }: Draft): FileDiff {
+function finished({ rows, ...facts }: Draft, limit: number): FileDiff {
   return {
-    ...paths,
-    ...limited(markWords(rows)),
+    ...facts,
+    ...limited(markWords(rows), limit),
     added: rows.filter((row) => row.kind === "added").length,
     removed: rows.filter((row) => row.kind === "removed").length,
   };
@@ -58,8 +60,16 @@ class Reader {
     else if (line.startsWith("rename to ")) this.#current.after = line.slice("rename to ".length);
     else if (line.startsWith("*** ")) this.#envelope(line);
     else if (line.startsWith("@@")) this.#hunk(line);
-    else return !this.#inHunk && HEADER.test(line);
+    else if (!this.#inHunk && BINARY.test(line)) this.#current.binary = true;
+    else return !this.#inHunk && this.#mode(line);
     return true;
+  }
+
+  /** Lines about how a file is kept; a file without a line has nothing else to say that it is new, or no more. */
+  #mode(line: string): boolean {
+    if (line.startsWith("new file mode ")) this.#current.before = null;
+    else if (line.startsWith("deleted file mode ")) this.#current.after = null;
+    return HEADER.test(line);
   }
 
   get #current(): Draft {

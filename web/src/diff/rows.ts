@@ -38,6 +38,8 @@ export interface FileDiff {
   readonly rows: readonly DiffRow[];
   readonly added: number;
   readonly removed: number;
+  /** No text: nothing of it can be shown. */
+  readonly binary?: true;
   /** Coarser than it could be: comparing line by line would have taken too long. */
   readonly coarse?: true;
   /** Rows beyond the limit that are left out. */

@@ -5,7 +5,7 @@
  * is given up: then all of the rest is replaced, and the diff says that it is coarse.
  */
 import { diffArrays } from "diff";
-import { type FileDiff, fold, type LineRow, limited } from "./rows";
+import { type FileDiff, fold, type LineRow, limited, ROW_LIMIT } from "./rows";
 import { markWords } from "./words";
 
 /** Changes that the search may find before it is given up. */
@@ -19,14 +19,14 @@ interface Side {
 }
 
 /** Null is no file. Texts that both end without a line end are pieces of a file, and that says nothing. */
-export function diffTexts(before: string | null, after: string | null, context = 3): FileDiff {
+export function diffTexts(before: string | null, after: string | null, context = 3, limit = ROW_LIMIT): FileDiff {
   const pieces = !endsLine(before) && !endsLine(after);
   const [old, now] = [sideOf(before ?? "", pieces), sideOf(after ?? "", pieces)];
   const { lines, coarse } = compare(old, now);
   return {
     ...(before === null && { before: null }),
     ...(after === null && { after: null }),
-    ...limited(fold(markWords(lines), context)),
+    ...limited(fold(markWords(lines), context), limit),
     added: lines.filter((line) => line.kind === "added").length,
     removed: lines.filter((line) => line.kind === "removed").length,
     ...(coarse && { coarse }),
@@ -81,8 +81,14 @@ function search(old: string[], now: string[]) {
       { removed: false, added: true, count: now.length },
     ];
   }
-  if (old.length + now.length > LINE_LIMIT) return undefined;
+  if (old.length + now.length > LINE_LIMIT || strangers(old, now) + strangers(now, old) > EDIT_LIMIT) return undefined;
   return diffArrays(old, now, { maxEditLength: EDIT_LIMIT });
+}
+
+/** Lines that the other side has nowhere: each of them is a change, however the search ends. */
+function strangers(lines: string[], others: string[]): number {
+  const known = new Set(others);
+  return lines.reduce((sum, line) => sum + (known.has(line) ? 0 : 1), 0);
 }
 
 class Writer {

@@ -2,11 +2,13 @@
  * The lane by long polling, for proxies that let no WebSocket through or hold streams back: requests that the hub
  * answers as soon as there is something.
  *
- * One request for what waits for a decision anywhere, and one for each session that is followed; a page follows few.
+ * One request for what concerns all sessions, and one for each session that is followed; a page follows few. The lists
+ * are read again when something happened that shows in them, and now and then: not every change is an event.
  */
 import { isObject } from "../model/json";
 import type { Json, SessionEvent } from "../model/wire.gen";
 import type { Command, Lane, LaneEvents, Loss } from "./lane";
+import { Listing } from "./listing";
 import type { Answer, Ports, Request } from "./ports";
 import { failure } from "./socket";
 
@@ -15,7 +17,10 @@ const WAIT = 25;
 /** Milliseconds beyond that after which no answer is taken for a lost one. */
 const PATIENCE = 15_000;
 const PAGE = 1000;
-const DECISIONS = "approval:requested,approval:resolved";
+/** Events that show in the list of sessions or among what waits for a decision. */
+const TOLD = "approval:*,session:*,interaction:question,message:start,tool:start,custom";
+/** Milliseconds between two readings of the lists, however much happens. */
+const APART = 1000;
 
 class Lost extends Error {
   constructor(readonly loss: Loss) {
@@ -73,6 +78,7 @@ export class PollLane implements Lane {
   // -- requests -------------------------------------------------------------------------------------------------------
 
   async #ask(path: string, signal: AbortSignal, request: Request = {}): Promise<Answer> {
+    if (signal.aborted) throw new Lost("broken");
     const stop = new AbortController();
     const abort = () => stop.abort();
     signal.addEventListener("abort", abort);
@@ -102,14 +108,17 @@ export class PollLane implements Lane {
     const { name, scopes } = isObject(who) ? who : {};
     // where the log ends now, before the lists are read: what happens meanwhile is told again and not missed
     let position = cursorOf(await this.#get("events?live=true&limit=1"), 0);
+    const listing = new Listing();
     const sessions = await this.#get("sessions");
     this.#events.ready({ name: String(name), scopes: Array.isArray(scopes) ? scopes.map(String) : [] });
-    this.#events.news({ type: "sessions_list", sessions: [], ...(isObject(sessions) ? sessions : {}) });
+    this.#events.news(listing.begin(sessions));
     await this.#approvals();
     for (;;) {
-      const page = await this.#get(`events?after=${position}&types=${DECISIONS}&limit=${PAGE}&wait=${WAIT}`);
+      const page = await this.#get(`events?after=${position}&types=${TOLD}&limit=${PAGE}&wait=${WAIT}`);
       position = cursorOf(page, position);
-      if (eventsOf(page).length) await this.#approvals();
+      if (eventsOf(page).some(({ type }) => type.startsWith("approval:"))) await this.#approvals();
+      for (const news of listing.take(await this.#get("sessions"))) this.#events.news(news);
+      await new Promise<void>((resolve) => this.#ports.clock.after(APART, resolve));
     }
   }
 

@@ -33,7 +33,8 @@ export class SocketLane implements Lane {
     this.#events = events;
     this.#timer = ports.clock.after(GREETING, () => this.#lose("broken"));
     this.#socket = ports.openSocket("ws", {
-      opened: () => {},
+      // whom the hub does not know it lets speak first, and refuses by what they say: without a word it would wait
+      opened: () => this.#say({ type: "ping" }),
       message: (text) => this.#take(text),
       closed: (code) => this.#lose(REFUSED.has(code) ? "refused" : "broken"),
     });
@@ -116,6 +117,8 @@ const MESSAGES: Readonly<Record<string, Message>> = {
   authenticated: (events, { name, scopes }) =>
     events.ready({ name: textOf(name), scopes: Array.isArray(scopes) ? scopes.map(textOf) : [] }),
   sessions_list: news,
+  session_changed: news,
+  session_deleted: news,
   approvals: news,
   approval_requested: news,
   approval_resolved: news,

@@ -221,6 +221,23 @@ describe("what comes is new", () => {
   });
 });
 
+test.each(["through", "refused"] as const)("rows of sessions are told, with WebSockets %s", async (how) => {
+  const world = new World();
+  world.sockets = how;
+  world.change("a", "1");
+  const page = await live(world);
+  await world.clock.pass(5_000);
+  page.heard.length = 0;
+  world.change("a", "2");
+  world.change("b", "3");
+  await world.clock.pass(5_000);
+  expect(page.heard).toEqual(["session_changed", "session_changed"]);
+  world.change("a", null);
+  await world.clock.pass(5_000);
+  expect(page.heard.slice(2)).toEqual(["session_deleted"]);
+  page.link.close();
+});
+
 describe("long polling", () => {
   test.each(["refused", "held"] as const)("where a proxy has WebSockets %s", async (how) => {
     const world = new World();

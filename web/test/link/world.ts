@@ -49,6 +49,8 @@ interface Peer {
 export class World {
   readonly clock = new TestClock();
   readonly log: SessionEvent[] = [];
+  /** The list of sessions. */
+  rows: { id: string; updated: string; [field: string]: Json }[] = [];
   readonly commands = new Map<string, number>();
   readonly said: { type: string; [field: string]: Json }[] = [];
   readonly requests: string[] = [];
@@ -79,6 +81,16 @@ export class World {
     for (const wake of this.#waiting.splice(0)) wake();
   }
 
+  /** The row of a session is another one from now on, or there is none any more. */
+  change(id: string, updated: string | null): void {
+    this.rows = this.rows.filter((row) => row.id !== id);
+    const row = updated === null ? null : { id, updated };
+    if (row) this.rows.unshift(row);
+    for (const peer of this.peers)
+      this.tell(peer, row ? { type: "session_changed", session: row } : { type: "session_deleted", sessionId: id });
+    for (const wake of this.#waiting.splice(0)) wake();
+  }
+
   tell(peer: Peer, message: { type: string; [field: string]: Json }): void {
     queueMicrotask(() => peer.alive && peer.events.message(JSON.stringify(message)));
   }
@@ -105,6 +117,7 @@ export class World {
     if (this.sockets === "refused") queueMicrotask(() => peer.alive && events.closed(1006));
     else if (this.sockets === "through") {
       this.peers.push(peer);
+      queueMicrotask(() => peer.alive && events.opened());
       queueMicrotask(() => this.#greet(peer));
     }
     return {
@@ -117,18 +130,18 @@ export class World {
   }
 
   #greet(peer: Peer): void {
-    if (!peer.alive) return;
+    if (!peer.alive || !this.known) return;
+    this.tell(peer, { type: "authenticated", name: "browser", scopes: ["read"], version: "1" });
+    this.tell(peer, { type: "sessions_list", sessions: this.rows });
+    this.tell(peer, { type: "approvals", approvals: [] });
+  }
+
+  #hear(peer: Peer, message: { type: string; [field: string]: Json }): void {
     if (!this.known) {
       peer.alive = false;
       peer.events.closed(4401);
       return;
     }
-    this.tell(peer, { type: "authenticated", name: "browser", scopes: ["read"], version: "1" });
-    this.tell(peer, { type: "sessions_list", sessions: [] });
-    this.tell(peer, { type: "approvals", approvals: [] });
-  }
-
-  #hear(peer: Peer, message: { type: string; [field: string]: Json }): void {
     this.said.push(message);
     if (message.type === "ping") this.tell(peer, { type: "pong" });
     if (message.type === "unsubscribe") peer.following = false;
@@ -186,7 +199,7 @@ export class World {
       return { status: 200, body: { result: "done", seq: 1 } };
     }
     if (url.pathname === "/whoami") return { status: 200, body: { name: "browser", scopes: ["read"] } };
-    if (url.pathname === "/sessions") return { status: 200, body: { sessions: [] } };
+    if (url.pathname === "/sessions") return { status: 200, body: { sessions: this.rows, next: null } };
     if (url.pathname === "/approvals") return { status: 200, body: { approvals: [] } };
     if (url.pathname === "/sessions/s/events") return this.#page(url, signal);
     if (url.pathname === "/sessions/s") return this.#state();

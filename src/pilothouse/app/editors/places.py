@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...config import runs_pilothouse
 
-__all__ = ["home_entry", "is_passing", "is_this_program", "running_program", "settings_files"]
+__all__ = ["entry_environment", "is_passing", "is_this_program", "running_program", "settings_files"]
 
 USUAL_HOMES = {"darwin": "Library/Application Support/pilothouse"}
 """The home of a program that is told nothing, by platform; see `config.home_directory`."""
@@ -61,10 +61,16 @@ def is_passing(program: tuple[str, ...]) -> bool:
     return not {".cache", "Caches"}.isdisjoint(Path(program[0]).parts)
 
 
-def home_entry(home: Path, user: Path, platform: str = sys.platform) -> dict[str, str]:
-    """The environment that an editor's entry needs: this home, unless it is the one that is found without it.
+def entry_environment(
+    home: Path, user: Path, environ: Mapping[str, str] = os.environ, platform: str = sys.platform
+) -> dict[str, str]:
+    """The environment that an editor's entry needs: this home, unless it is the one that is found without it, and the
+    port that was chosen.
 
-    Editors are often started from a desktop, and have not the variables of a shell.
+    Editors are often started from a desktop, and have not the variables of a shell; the hub that one of them starts
+    has those of its entry.
     """
     usual = user / USUAL_HOMES.get(platform, USUAL_HOME)
-    return {} if home == usual else {"PILOTHOUSE_HOME": str(home)}
+    port = environ.get("PILOTHOUSE_PORT", "").strip()
+    given = {} if home == usual else {"PILOTHOUSE_HOME": str(home)}
+    return given | ({"PILOTHOUSE_PORT": port} if port else {})

@@ -11,7 +11,7 @@ Nothing is swallowed: what has no event type becomes `custom`, what cannot be re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from ...acp.lenient import Repair
@@ -103,7 +103,7 @@ class Translator:
         """
         return self._updates.take(update, now, typed)
 
-    def pieces(self, updates: Iterable[bytes], now: str) -> list[ACPEvent]:
+    def pieces(self, updates: Sequence[bytes], now: str) -> list[ACPEvent]:
         """The events of updates that go on with the message or thought that is open, one of each.
 
         It ends before the first update that does anything else, which `update` must be given.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -40,9 +40,15 @@ UNREADABLE = 4000
 
 _UNICODE = re.compile(rb"\\u")
 
+FEW = 8
+"""Pieces of a message that are decoded together at first."""
+
 LEVELS = ("info", "warning", "error", "success")
 
 _decode: Callable[[bytes], Any] = msgspec.json.Decoder(schema.SessionUpdate, dec_hook=dec_hook).decode
+_decode_chunks: Callable[[bytes], list[Any]] = msgspec.json.Decoder(
+    list[schema.AgentMessageChunk | schema.UserMessageChunk | schema.AgentThoughtChunk], dec_hook=dec_hook
+).decode
 
 
 class Updates:
@@ -82,26 +88,32 @@ class Updates:
             self._source = source
             _HANDLERS.get(type(typed), Updates._other)(self, typed)
             return stream.take(source)
-        event = self.speech.delta(kind, typed)
-        if event is not None:
-            event.source = source
-            return [event]
+        pieces = self.speech.deltas((typed,))
+        if pieces:
+            pieces[0].source = source
+            return [*pieces]
         self.speech.chunk(kind, typed)
         return stream.take(source)
 
-    def pieces(self, updates: Iterable[bytes], now: str) -> list[ACPEvent]:
-        """The events of updates that go on with what is open; ends before the first that does not."""
+    def pieces(self, updates: Sequence[bytes], now: str) -> list[ACPEvent]:
+        """The events of updates that go on with what is open; ends before the first that does not.
+
+        They are decoded many at a time, more each time that all of them were pieces, so that little is decoded in vain.
+        """
         self._stream.now = now
-        delta = self.speech.delta
         events: list[ACPEvent] = []
-        for update in updates:
-            typed = read_update(update) if is_plain(update) else None
-            kind = CHUNKS.get(type(typed))
-            event = None if kind is None else delta(kind, typed)
-            if event is None:
+        size = FEW
+        while group := updates[len(events) : len(events) + size]:
+            made = self.speech.deltas(_read_chunks(group))
+            for event, update in zip(made, group, strict=False):
+                event.source = update
+            events += made
+            if len(made) == len(group):
+                size *= 2
+            elif size == 1:
                 break
-            event.source = update
-            events.append(event)
+            else:
+                size = 1
         return events
 
     def _repaired(self, source: bytes) -> tuple[Any, bytes]:
@@ -270,6 +282,16 @@ def read_update(update: bytes) -> Any | None:
         return _decode(update)
     except UNDECODABLE:
         return None  # the long way can tell what it is
+
+
+def _read_chunks(updates: Sequence[bytes]) -> list[Any]:
+    """Updates that are all plain, and all chunks of messages or thoughts; nothing if one of them is not."""
+    data = b"[%b]" % b",".join(updates)
+    try:
+        chunks = _decode_chunks(data) if is_plain(data) else []
+    except UNDECODABLE:
+        return []
+    return chunks if len(chunks) == len(updates) else []
 
 
 def _as_json(update: Any) -> bytes:

@@ -1,6 +1,7 @@
 """A session as one HTML page that can be kept and passed on.
 
-It has no scripts, loads nothing, and says so to the browser. Text is escaped where it is put in; the agent's Markdown
+It has no scripts, loads nothing, and says so to the browser; `page.to_page` puts the same body into a page that can be
+played. Text is escaped where it is put in; the agent's Markdown
 is turned into HTML by a reader that escapes raw HTML, allows no address but those of the web and mail, and shows
 pictures as links, because one from elsewhere would tell its server who reads the page.
 """
@@ -33,7 +34,7 @@ from .entries import (
 from .texts import clean, duration, ending, is_told, shown, totals, unfenced
 from .view import transcript
 
-__all__ = ["to_html"]
+__all__ = ["STYLE", "body_of", "title_of", "to_html"]
 
 _PICTURE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+")
 _WEB = re.compile(r"(?:https?|mailto):", re.IGNORECASE)
@@ -62,9 +63,6 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 def to_html(session: Session) -> str:
     """The page."""
-    title = escape(clean(session.title or f"Session {session.id}"))
-    facts = [session.agent, session.model or "", session.working_directory, session.started_at, *totals(session)]
-    body = "\n".join(part for entry in transcript(session) for part in _WRITERS[type(entry)](entry))
     page = f"""<!doctype html>
 <html lang="en">
 <head>
@@ -72,18 +70,30 @@ def to_html(session: Session) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="{POLICY}">
 <meta name="referrer" content="no-referrer">
-<title>{title}</title>
+<title>{title_of(session)}</title>
 <style>{STYLE}</style>
 </head>
 <body>
-<h1>{title}</h1>
-<p class="facts">{" · ".join(escape(clean(fact)) for fact in facts if fact)}</p>
-{body}
+{body_of(session)}
 </body>
 </html>
 """
     text: str = sound(page)
     return text
+
+
+def title_of(session: Session) -> str:
+    """What the page is called, as HTML."""
+    return escape(clean(session.title or f"Session {session.id}"))
+
+
+def body_of(session: Session) -> str:
+    """What the page shows, as HTML that needs no more than `STYLE`."""
+    facts = [session.agent, session.model or "", session.working_directory, session.started_at, *totals(session)]
+    body = "\n".join(part for entry in transcript(session) for part in _WRITERS[type(entry)](entry))
+    return f"""<h1>{title_of(session)}</h1>
+<p class="facts">{" · ".join(escape(clean(fact)) for fact in facts if fact)}</p>
+{body}"""
 
 
 def _markdown() -> MarkdownIt:

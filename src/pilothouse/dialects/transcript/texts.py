@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 
+from ...model.records import TokenUsage
 from ...model.session import Session
 
-__all__ = ["clean", "duration", "ending", "is_told", "shown", "title_of", "totals", "unfenced"]
+__all__ = ["clean", "duration", "ending", "is_told", "shown", "standing", "title_of", "tokens", "totals", "unfenced"]
 
 _ENDINGS = {
     "end_turn": "Done",
@@ -88,11 +89,18 @@ def is_told(error: str, output: str) -> bool:
     return " ".join(error.split()) in " ".join(output.split())
 
 
+def tokens(usage: TokenUsage | None) -> list[str]:
+    return [f"{usage.input_tokens + usage.output_tokens:,} tokens"] if usage is not None else []
+
+
 def totals(session: Session) -> list[str]:
     """What the session used and changed so far."""
+    return [*tokens(session.usage), *standing(session)]
+
+
+def standing(session: Session) -> list[str]:
+    """What the session cost and changed so far, and how full its context is."""
     facts = []
-    if session.usage is not None:
-        facts.append(f"{session.usage.input_tokens + session.usage.output_tokens:,} tokens")
     if session.cost is not None and session.cost.total:
         facts.append(f"{session.cost.total:.4f} {title_of(session.cost.currency)}")
     if session.context_window is not None and session.context_window.limit:

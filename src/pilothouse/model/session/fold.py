@@ -6,7 +6,7 @@ batches, or with the session stored and read back in between gives the same sess
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -64,6 +64,21 @@ class Session(State):
             handler(self, event)
         if kind is not MessageDeltaEvent and kind is not ThinkingDeltaEvent:  # nearly all events; they move nothing
             self.status = self._status_after(event)
+
+    def apply_next(self, events: Sequence[Event], start: int) -> int:
+        """Take in the event at `start`, and with it those behind it that go on with the same text.
+
+        Returns how many these are. The outcome is that of `apply` for each of them.
+        """
+        taken = messages.take_pieces(self, events, start)
+        if not taken:
+            self.apply(events[start])
+            return 1
+        last = events[start + taken - 1]
+        self.seq = last.seq
+        self.started_at = self.started_at or events[start].timestamp
+        self.updated_at = last.timestamp
+        return taken
 
     def _status_after(self, event: Event) -> SessionStatus:
         turn = self.turn.open if self.turn is not None else None

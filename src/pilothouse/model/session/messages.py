@@ -6,10 +6,12 @@ nothing, and the streamed text is then what was said.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from ..events import (
+    Event,
     MessageCompleteEvent,
     MessageDeltaEvent,
     MessageStartEvent,
@@ -22,7 +24,7 @@ from .items import Block, Message, TextRun, Thought, as_block
 from .state import State
 from .text import Text
 
-__all__ = ["HANDLERS", "finish"]
+__all__ = ["HANDLERS", "finish", "take_pieces"]
 
 
 def finish(state: State, item: Message | Thought, timestamp: str) -> None:
@@ -47,6 +49,45 @@ def _message_delta(state: State, event: MessageDeltaEvent) -> None:
             content.append(TextRun(text=Text(event.delta)))
     if event.content is not None:
         content.append(as_block(event.content))
+
+
+def take_pieces(state: State, events: Sequence[Any], start: int) -> int:
+    """Let a text grow by the pieces of it that begin at `start`, all at once; returns how many these are.
+
+    Only what is text and nothing else, numbered one after the other, and goes on with a text that has begun: for a
+    piece like that nothing else has to be done.
+    """
+    text = _growing(state, events[start])
+    if text is None:
+        return 0
+    kind, key, seq = type(events[start]), _key(events[start]), state.seq
+    pieces: list[str] = []
+    for event in islice(events, start, None):
+        seq += 1
+        if type(event) is not kind or event.seq != seq or event.content is not None or not event.timestamp:
+            break
+        if _key(event) != key:
+            break
+        pieces.append(event.delta)
+    text.extend(pieces)
+    return len(pieces)
+
+
+def _growing(state: State, event: Event) -> Text | None:
+    """The text that an event is a piece of, if there is some of it already."""
+    if not isinstance(event, (MessageDeltaEvent, ThinkingDeltaEvent)):
+        return None
+    item = state.index.texts.get(_key(event))
+    if item is None or item.done:
+        return None
+    if isinstance(item, Thought):
+        return item.text
+    last = item.content[-1] if item.content else None
+    return last.text if isinstance(last, TextRun) else None
+
+
+def _key(event: MessageDeltaEvent | ThinkingDeltaEvent) -> tuple[str, str]:
+    return (event.role if type(event) is MessageDeltaEvent else "thought", event.message_id)
 
 
 def _message_complete(state: State, event: MessageCompleteEvent) -> None:

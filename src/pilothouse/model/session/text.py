@@ -5,6 +5,7 @@ Appending costs what is appended; the pieces are joined when somebody reads. On 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 __all__ = ["Text", "decode_text", "encode_text", "sound"]
@@ -28,6 +29,12 @@ class Text:
             self._recent.append(piece)
             if len(self._recent) > MANY:
                 self._settle()
+
+    def extend(self, pieces: Iterable[str]) -> None:
+        """Append them all."""
+        self._recent += filter(None, pieces)
+        if len(self._recent) > MANY:
+            self._settle()
 
     def _settle(self) -> None:
         """Put the recent pieces together, each once: a long text is not copied again and again."""

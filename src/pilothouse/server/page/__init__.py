@@ -1,42 +1,49 @@
-"""The page at `/`: pairs a device in its browser, and shows in plain words what goes on. It is static, three files.
+"""The page at `/` that people see in a browser: static files, built from `web/` and shipped with the package.
 
-It is a client of the hub like any other and has no operation of its own, so a user interface takes its place by other
-files. Nothing may be written into the markup here: what the hub says is set as text by the script.
+It is a client of the hub like any other and has no operation of its own. Nothing is written into its markup here: what
+the hub says reaches it by requests, and is set as text.
 """
 
 from __future__ import annotations
-
-from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from ..errors import HttpError, error_response
 from ..operations import Call, Operation
+from .files import ASSETS, BESIDE, INDEX, page_files, send, stylesheet
 
-__all__ = ["OPERATIONS", "ROUTES"]
+__all__ = ["OPERATIONS", "POLICY", "ROUTES", "stylesheet"]
 
-HERE = Path(__file__).parent
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
+    "media-src 'self' data: blob:; frame-src 'self'; worker-src 'self'; manifest-src 'self'; object-src 'none'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
+    "trusted-types pilothouse dompurify"
 )
-PAGE = (HERE / "page.html").read_bytes()
-BESIDE = {"page.css": "text/css", "page.js": "text/javascript"}
-"""The files that the page names, by links relative to it: the hub may be served below a path."""
+"""Nothing runs that is not a file of ours, nothing is sent elsewhere, and text becomes markup in one place only."""
 
 
 async def page(call: Call) -> Response:
-    return Response(PAGE, media_type="text/html", headers={"Content-Security-Policy": POLICY})
+    root = call.server.root_path
+    if root and call.request.scope.get("raw_path") == root.encode():
+        return Response(status_code=307, headers={"Location": f"{root}/"})  # where its relative links lead somewhere
+    return send(call.request, page_files()[INDEX], POLICY)
 
 
-def _route(name: str, media_type: str) -> Route:
-    content = (HERE / name).read_bytes()
+def _beside(name: str) -> Route:
+    async def answer(request: Request) -> Response:
+        return send(request, page_files()[name])
 
-    async def send(request: Request) -> Response:
-        return Response(content, media_type=media_type)
+    return Route(f"/{name}", answer, methods=["GET"], name=name)
 
-    return Route(f"/{name}", send, methods=["GET"], name=name)
+
+async def _asset(request: Request) -> Response:
+    file = page_files().get(f"{ASSETS}{request.path_params['name']}")
+    if file is None:
+        return error_response(HttpError(404, "not_found", f"there is nothing at {request.url.path}"))
+    return send(request, file)
 
 
 OPERATIONS = (
@@ -47,9 +54,14 @@ OPERATIONS = (
         scope=None,
         answer=str,
         media_type="text/html",
+        headers={"If-None-Match": "The ETag of what the caller has."},
+        also={304: None, 307: None},
         summary="The page that people see",
         tag="hub",
     ),
 )
-ROUTES: tuple[BaseRoute, ...] = tuple(_route(name, media_type) for name, media_type in BESIDE.items())
+ROUTES: tuple[BaseRoute, ...] = (
+    *map(_beside, BESIDE),
+    Route("/assets/{name}", _asset, methods=["GET"], name="assets"),
+)
 """No part of the API: they come and go with the page."""

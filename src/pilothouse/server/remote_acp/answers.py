@@ -18,7 +18,7 @@ from ...acp.errors import (
     ConnectionClosed,
     RequestError,
 )
-from ...hub.errors import AgentFailed, HubError, IllegalCommand, NotStored, QueueFull, Unsupported
+from ...hub.errors import AgentFailed, HubClosing, HubError, IllegalCommand, NotStored, QueueFull, Unsupported
 from ...hub.turns import TurnResult
 from ...log.errors import CursorAhead, LogError, UnknownSession
 from ...model.errors import ACPError, ValidationError
@@ -38,6 +38,7 @@ _CODES: Mapping[type[Exception], tuple[int, str]] = {
     QueueFull: (INTERNAL_ERROR, "Too many prompts wait"),
     AgentFailed: (INTERNAL_ERROR, "The agent failed"),
     NotStored: (INTERNAL_ERROR, "Nothing could be stored"),
+    HubClosing: (INTERNAL_ERROR, "Try again"),
     CursorAhead: (INVALID_PARAMS, "Invalid params"),
     ValidationError: (INVALID_PARAMS, "Invalid params"),
     HubError: (INVALID_PARAMS, "Invalid params"),

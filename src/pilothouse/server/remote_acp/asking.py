@@ -2,7 +2,7 @@
 
 A question goes to every client that may answer it. When it is settled elsewhere the request is withdrawn
 (`$/cancel_request`), and an answer that still comes is ignored. A client that goes away, cannot ask or answers
-`cancelled` has decided nothing.
+`cancelled` has decided nothing. One that cannot show a form is told, and only it, that a question waits elsewhere.
 """
 
 from __future__ import annotations
@@ -33,6 +33,13 @@ logger = logging.getLogger(__name__)
 Request = Callable[[str, Any], Awaitable[Raw | None]]
 """Call the client; cancelling the call withdraws it."""
 
+ELSEWHERE = (
+    "A question waits for you, and this editor cannot show it. Answer it in the browser, on your phone, or with "
+    "`pilothouse attach {session_id}`"
+)
+DECLINED = "A question was declined, because this editor cannot show it"
+LONGEST = 500
+
 
 class Asking:
     """The questions of one session for one client. Until `go_live` they are only gathered."""
@@ -58,6 +65,8 @@ class Asking:
         self._alone = alone
         self.dress: Callable[[dict[str, Any]], dict[str, Any]] = lambda call: call
         """How a tool call is shown to the client."""
+        self.hint: Callable[[int, str, str], None] = lambda seq, title, text: None
+        """Tell the client something of an event that is in no log."""
         self._open: dict[str, ApprovalRequestedEvent | UserQuestionEvent] = {}
         self._waiting: dict[str, asyncio.Task[None]] = {}
         self._deciding: set[asyncio.Task[None]] = set()
@@ -108,12 +117,20 @@ class Asking:
             params = elicitation_request(event, self._session_id)
             ask = self._elicitation
             if params is not None and not self._can_show(elicitation_mode(params)):
+                self._hint(event)
                 if not self._alone:
                     return
                 ask = self._decline
         if params is not None:
             task = asyncio.get_running_loop().create_task(ask(question_id, params), name=f"asking {question_id}")
             self._waiting[question_id] = task
+
+    def _hint(self, event: UserQuestionEvent) -> None:
+        asked = f"The agent asks: {_one_line(event.question)}"
+        if self._alone:
+            self.hint(event.seq, DECLINED, asked)
+        else:
+            self.hint(event.seq, ELSEWHERE.format(session_id=self._session_id), asked)
 
     def _can_show(self, mode: str) -> bool:
         return getattr(self.capabilities.elicitation, mode, None) is not None
@@ -180,3 +197,8 @@ class Asking:
 
 def _id(event: ApprovalRequestedEvent | UserQuestionEvent) -> str:
     return event.request_id if isinstance(event, ApprovalRequestedEvent) else event.question_id
+
+
+def _one_line(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"

@@ -18,14 +18,15 @@ from ...acp.agent.connection import AgentSideConnection
 from ...acp.connection import Diagnostic
 from ...acp.errors import ConnectionClosed, RequestError
 from ...acp.transport import Link
+from ...hub.errors import HubClosing
 from ...hub.hub import Hub
 from ...hub.provisions import without_ours
 from ...hub.session import HubSession
 from ...log.records import SessionRecord
 from ...offer import TOKEN_METHOD
-from ..callers import Caller
+from ..callers import Caller, Scope
 from ..titles import checked_title
-from .answers import refusing, setup, wire
+from .answers import refusing, request_error, setup, wire
 from .asking import Asking
 from .attachments import Attachments
 from .entrance import Authenticate, Entrance
@@ -70,7 +71,6 @@ class AcpFace:
         self._default_agent = default_agent
         self._policy = policy
         self._entrance = Entrance(caller, authenticate, lambda: self._side.connection)
-        self._allowed = self._entrance.allowed
         self.authenticated = self._entrance.authenticated
         outlet = Outlet(link, runs or Runs())
         self._attachments = Attachments(hub, outlet, self._asking, lambda: self._entrance.editor, limit)
@@ -184,8 +184,8 @@ class AcpFace:
         """A session of its own with the history of this one; what comes of it from now on."""
         given = given_by(self._allowed("prompt"), mcp_servers, additional_directories, field_meta)
         self._attachments.check_room()
-        inherited = (await refusing(self._hub.session(session_id))).state.seq
-        fork = await refusing(self._hub.fork_session(session_id, cwd=cwd or None, provisions=given.provisions))
+        forking = self._hub.fork_session(session_id, cwd=cwd or None, provisions=given.provisions)
+        fork, inherited = await refusing(forking)
         self._attachments.begin(fork, inherited)  # whoever forks a session has it, and is not told it again
         answer: schema.ForkSessionResponse = self._setup(schema.ForkSessionResponse, fork, fork.state.seq, given)
         return answer
@@ -324,6 +324,15 @@ class AcpFace:
                 await refusing(session.tell(f"_{method}", params))
         except RequestError as exc:  # nobody waits for an answer to this
             logger.info("_%s was refused: %s", method[:100], exc)
+
+    def _allowed(self, scope: Scope) -> Caller:
+        """The caller. Raises RequestError for one that is not known, or may not, or comes when nothing is done now."""
+        caller = self._entrance.allowed(scope)
+        try:
+            self._hub.check_open()
+        except HubClosing as exc:
+            raise request_error(exc) or exc from None
+        return caller
 
     async def _addressed(self, params: dict[str, Any]) -> HubSession | None:
         session_id = params.get("sessionId")

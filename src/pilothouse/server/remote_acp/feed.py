@@ -69,6 +69,10 @@ class Outlet:
         for line in run.lines:
             self._link.send(line)
 
+    def put(self, line: bytes) -> None:
+        """Send a line that must not come between the others of an event; whoever sends next waits for it, too."""
+        self._link.send(line)
+
     async def send(self, line: bytes) -> None:
         self._link.send(line)
         if self._link.congested:
@@ -106,6 +110,7 @@ class Feed:
         self.session_id = session_id
         self.cursor = after
         self.asking = asking
+        asking.hint = self._hint
         self._log = log
         self._follower: Follower = log.follow(session_id, after)
         self._outlet = outlet
@@ -242,6 +247,19 @@ class Feed:
             return []
         closed = self._dressing.close_choice()
         return [] if closed is None else [closed]
+
+    def _hint(self, seq: int, title: str, text: str) -> None:
+        """Tell this client, and no log, something of an event that it has been sent all of.
+
+        As a notice where those are known; else as a message, the one thing that every client shows, which says itself
+        that it is not the agent's. With a seq, as everything: it is by the last line that a bridge knows its place.
+        """
+        if "notice" in self._gated:
+            words = {"type": "text", "text": f"\n\n> **Pilothouse:** {title}.\n>\n> {text}\n\n"}
+            update = {"sessionUpdate": "agent_message_chunk", "content": words, "messageId": f"pilothouse-{seq}"}
+        else:
+            update = {"sessionUpdate": "notice", "severity": "warning", "title": title, "description": text}
+        self._outlet.put(notification(self._head, msgspec.json.encode(update), max(seq, self.cursor)))
 
     def _shown(self, update: bytes) -> bool:
         """Some updates are only for clients that say they know them."""

@@ -37,8 +37,19 @@ export function sanitiser(window: WindowLike): Sanitise {
   purify.addHook("afterSanitizeAttributes", (node) => {
     if (!LANGUAGE.test(node.getAttribute("class") ?? "") || node.nodeName !== "CODE") node.removeAttribute("class");
   });
-  return (html) => purify.sanitize(html, CONFIG);
+  return (html) => purify.sanitize(declawed(html), CONFIG);
 }
+
+const TAG = /<(?:"[^"]*"|'[^']*'|[^"'<>])*[>"']?/g;
+
+/**
+ * Styles, handlers and what is about the document are dropped in any case. A browser reports them to the page's policy as soon as it reads them, in
+ * a document that is shown to nobody too; so they lose their names before that.
+ */
+export const declawed = (html: string): string =>
+  html.replace(TAG, (tag) =>
+    tag.replace(/^<(\/?)(style|base|meta|link)/i, "<$1x-$2").replace(/([\s"'/])(style|on\w+)(?=\s*=)/gi, "$1x-$2"),
+  );
 
 const ATTRIBUTES: Readonly<Record<string, (node: Element) => void>> = {
   A: link,

@@ -1,0 +1,100 @@
+"""The page for everybody: axe-core finds nothing serious in any view, light or dark, and the keyboard reaches it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, Page
+
+from tests.support.browsers import Desk, Size, expect
+from tests.support.servers import ServerProcess
+from tests.support.web_talk import Talk
+
+AXE = Path(__file__).parents[3] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+PROMPTS = ("markdown", "think", "tools", "plan", "subagent", "image", "error", "notice warning Mind this")
+GRAVE = ("serious", "critical")
+
+
+async def _violations(page: Page) -> list[str]:
+    """What axe-core finds. It is run in a world of its own, past the content policy of the page."""
+    found: dict[str, Any] = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{one['impact']}: {one['id']}: {node['html'][:200]}"
+        for one in found["violations"]
+        if one["impact"] in GRAVE
+        for node in one["nodes"][:3]
+    ]
+
+
+async def _arm(desk: Desk) -> None:
+    await desk.context.add_init_script(path=AXE)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_axe_finds_nothing_serious_in_any_view(
+    server: ServerProcess, chromium: Browser, size: Size, scheme: str, tmp_path: Path
+) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    async with Desk(chromium, server.port, size, scheme=scheme) as desk:
+        await _arm(desk)
+        await desk.log_in()
+        talk = await Talk.begin(server, desk, workspace)
+        for prompt in PROMPTS:
+            await talk.write(prompt)
+        await talk.is_now("idle")
+        await asyncio.sleep(0.5)
+        seen = {"transcript": await _violations(desk.page)}
+        await talk.write("edit notes.txt")
+        await expect(talk.ask).to_be_visible()
+        seen["approval"] = await _violations(desk.page)
+        for view in ("", "new", "approvals", "devices", f"replay/{talk.id}"):
+            await desk.go(f"#/{view}")
+            await asyncio.sleep(1)
+            seen[view or "sessions"] = await _violations(desk.page)
+        if size == "desk":
+            for key, name in (("Control+k", "palette"), ("?", "help")):
+                await desk.page.keyboard.press(key)
+                await expect(desk.page.locator("dialog[open]")).to_be_visible()
+                seen[name] = await _violations(desk.page)
+                await desk.page.keyboard.press("Escape")
+        assert {view: found for view, found in seen.items() if found} == {}
+
+
+async def test_an_approval_is_decided_by_one_key(server: ServerProcess, chromium: Browser, tmp_path: Path) -> None:
+    async with Desk(chromium, server.port) as desk:
+        await desk.log_in()
+        talk = await Talk.begin(server, desk, tmp_path)
+        await talk.write("edit keyed.txt")
+        await expect(talk.ask.get_by_role("button", name="Allow once")).to_be_enabled()
+        await talk.transcript.focus()
+        await desk.page.keyboard.press("a")
+        await talk.sees("is written.")
+        await talk.write("edit other.txt")
+        await expect(talk.ask.get_by_role("button", name="Allow once")).to_be_enabled()
+        await talk.field.focus()
+        await desk.page.keyboard.type("a d")  # typed, so it decides nothing
+        await expect(talk.field).to_have_value("a d")
+        await expect(talk.ask).to_be_visible()
+        await talk.transcript.focus()
+        await desk.page.keyboard.press("d")
+        await talk.sees("Nothing was written")
+        assert not (tmp_path / "other.txt").exists()
+
+
+async def test_nothing_is_wider_than_a_small_phone(server: ServerProcess, chromium: Browser, tmp_path: Path) -> None:
+    async with Desk(chromium, server.port, "phone") as desk:
+        await desk.page.set_viewport_size({"width": 360, "height": 640})
+        await desk.log_in()
+        talk = await Talk.begin(server, desk, tmp_path)
+        for prompt in (*PROMPTS, "edit notes.txt"):
+            await talk.write(prompt)
+        await expect(talk.ask).to_be_visible()
+        for view in (f"session/{talk.id}", "", "new", "approvals", "devices", f"replay/{talk.id}"):
+            await desk.go(f"#/{view}")
+            await asyncio.sleep(0.7)
+            wide = await desk.page.evaluate("document.scrollingElement.scrollWidth - innerWidth")
+            assert wide <= 0, view

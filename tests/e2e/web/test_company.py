@@ -1,0 +1,141 @@
+"""Several browsers, a hub that dies, a page that slept: everybody sees the same, once."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+
+from playwright.async_api import Browser
+
+from tests.support.browsers import Desk, Size, expect
+from tests.support.servers import server_process
+from tests.support.web_talk import Talk
+
+
+async def test_two_browsers_share_a_session_and_its_approvals(talk: Talk, chromium: Browser) -> None:
+    async with Desk(chromium, talk.server.port, "phone") as other:
+        await other.log_in()
+        second = Talk(talk.server, other, talk.id, talk.workspace)
+        await second.open()
+        await talk.write("echo from the first")
+        await second.sees("from the first")
+        await second.write("edit shared.txt")
+        await talk.sees("edit shared.txt")
+        await expect(talk.ask).to_be_visible()
+        await expect(second.ask).to_be_visible()
+        await second.choose(re.compile("^Allow once"))
+        await expect(talk.ask.get_by_role("button", name=re.compile("^Allow once"))).to_have_count(0)
+        await talk.sees("is written.")
+        await second.sees("is written.")
+
+
+async def test_a_second_device_is_paired_by_link_and_code(talk: Talk, chromium: Browser) -> None:
+    page = talk.page
+    await talk.desk.go("#/devices")
+    await page.get_by_role("button", name=re.compile("QR")).click()
+    link = await page.locator(".invite-link code").inner_text()
+    code = re.sub(r"\D", "", await page.locator(".invite-digits").inner_text())
+    assert len(code) == 6
+    async with Desk(chromium, talk.server.port, "phone") as phone:
+        await phone.page.goto(link)
+        await phone.page.get_by_label(re.compile("digits|code", re.IGNORECASE)).fill(code)
+        await phone.page.get_by_label(re.compile("call|name", re.IGNORECASE)).fill("pocket")
+        await phone.page.get_by_role("button", name=re.compile("^Pair")).click()
+        await phone.page.get_by_role("button", name="Show the sessions").click()
+        await expect(phone.page.get_by_text(re.compile("workspace")).first).to_be_visible()
+        await expect(page.get_by_text("pocket").first).to_be_visible()
+        row = page.locator("li", has_text="pocket")
+        await row.get_by_role("button", name=re.compile("Revoke|Remove")).first.click()
+        await page.get_by_role("button", name=re.compile("^Revoke")).last.click()
+        await expect(phone.page.get_by_text(re.compile("not logged in", re.IGNORECASE))).to_be_visible()
+
+
+async def test_a_hub_killed_under_an_open_page_comes_back_with_nothing_lost_or_doubled(
+    chromium: Browser, size: Size, tmp_path: Path
+) -> None:
+    home, workspace = tmp_path / "home", tmp_path / "workspace"
+    workspace.mkdir()
+    async with Desk(chromium, 0, size) as desk:
+        async with server_process(home) as server:
+            port = desk.port = server.port
+            desk.origin = server.url
+            await desk.log_in()
+            talk = await Talk.begin(server, desk, workspace)
+            await talk.write("echo before the kill")
+            await talk.sees("before the kill")
+            await talk.write("slow 30")
+            await talk.sees("0.5 s")
+            server.kill()
+            await server.wait()
+        await expect(desk.page.get_by_text(re.compile("Reconnecting"))).to_be_visible(timeout=2000)
+        await expect(talk.said("before the kill").last).to_be_visible()
+        async with server_process(home, port=port) as again:
+            talk.server = again
+            await talk.is_now("idle")
+            await expect(desk.page.get_by_text(re.compile("Reconnecting"))).to_have_count(0)
+            await talk.write("echo after the kill")
+            await talk.sees("after the kill")
+            await _shows_what_the_hub_has(talk)
+
+
+async def test_a_page_that_slept_catches_up(talk: Talk) -> None:
+    cdp = await talk.desk.context.new_cdp_session(talk.page)
+    await talk.write("echo awake")
+    await talk.sees("awake")
+    await cdp.send("Page.setWebLifecycleState", {"state": "frozen"})
+    path = f"/sessions/{talk.id}/send-message"
+    for word in ("one", "two", "three"):
+        await talk.server.client.request(
+            "POST", path, {"content": f"echo slept {word}"}, headers={"Prefer": "respond-async"}
+        )
+    await asyncio.sleep(2)
+    await cdp.send("Page.setWebLifecycleState", {"state": "active"})
+    await talk.sees("slept three")
+    await _shows_what_the_hub_has(talk)
+
+
+async def test_a_network_that_goes_away_is_said_within_half_a_second(talk: Talk) -> None:
+    await talk.write("echo online")
+    await talk.sees("online")
+    await talk.desk.context.set_offline(True)
+    path = f"/sessions/{talk.id}/send-message"
+    await talk.server.client.request("POST", path, {"content": "echo meanwhile"}, headers={"Prefer": "respond-async"})
+    await talk.page.evaluate("window.dispatchEvent(new Event('offline'))")
+    await talk.desk.context.set_offline(False)
+    await talk.page.evaluate("window.dispatchEvent(new Event('online'))")
+    await talk.sees("meanwhile")
+    await _shows_what_the_hub_has(talk)
+
+
+async def test_a_session_started_in_the_page_runs_the_prompt(talk: Talk) -> None:
+    page = talk.page
+    await talk.desk.go("#/new")
+    await page.get_by_label("Directory", exact=True).fill(str(talk.workspace))
+    await page.get_by_label("Prompt", exact=True).fill("echo a new one")
+    await page.get_by_role("button", name=re.compile("^Start")).click()
+    await expect(page).to_have_url(re.compile("#/session/"))
+    await expect(page.get_by_role("log").get_by_text("a new one", exact=True)).to_be_visible()
+
+
+async def test_what_waits_in_another_session_is_told_and_decided_in_the_centre(talk: Talk) -> None:
+    page = talk.page
+    await talk.write("edit centre.txt")
+    await talk.is_now("waiting for you")
+    await talk.desk.go("#/approvals")
+    await page.get_by_role("button", name=re.compile("^Allow once")).click()
+    await expect(page.get_by_text("Nobody waits for you.")).to_be_visible()
+    for _ in range(100):
+        if (talk.workspace / "centre.txt").exists():
+            break
+        await asyncio.sleep(0.1)
+    assert (talk.workspace / "centre.txt").exists()
+
+
+async def _shows_what_the_hub_has(talk: Talk) -> None:
+    """Each answer of the agent once, in order."""
+    said = [text.strip() for text in await talk.texts()]
+    shown = await talk.transcript.locator(".said-agent .md").all_inner_texts()
+    flat = [re.sub(r"\s+", " ", text).strip() for text in shown]
+    wanted = [re.sub(r"\s+", " ", text) for text in said]
+    assert flat == wanted, (flat[-3:], wanted[-3:])

@@ -1,0 +1,261 @@
+"""Puts each defect of a bridge of this kind back into a copy of the source, and looks whether a test notices.
+
+    python -m tests.support.bridge_mutants [BUG…]
+
+Not a test itself: it takes minutes. A mutant that no longer applies is told as such, and is no success.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+CLAUDE = "adapters/claude"
+UNIT = "tests/unit/adapters/claude"
+PURE = tuple(
+    f"{UNIT}/test_{name}.py" for name in ("bridge_defects", "tools", "asking", "speech", "turns", "recordings")
+)
+PROCESS = (f"{UNIT}/test_session.py", f"{UNIT}/test_agent.py")
+PATIENCE = 240
+
+
+class Mutant(NamedTuple):
+    """One defect: its number, what it is, and how the source has it."""
+
+    bug: int
+    what: str
+    file: str
+    right: str
+    wrong: str
+    tests: tuple[str, ...] = PURE
+
+
+MUTANTS = (
+    Mutant(
+        1,
+        "an edit is written when it is announced",
+        f"{CLAUDE}/tools.py",
+        '        self._outbox.update("tool_call", call.meta(), toolCallId=call_id, status="pending", **fields)\n',
+        '        self._outbox.update("tool_call", call.meta(), toolCallId=call_id, status="pending", **fields)\n'
+        '        if name == "Write":\n'
+        '            self._outbox.ask(call_id, "fs/write_text_file", path="/work/a", content="x")\n',
+    ),
+    Mutant(1, "a denied call runs", f"{CLAUDE}/asking.py", "elif not chosen.allows:", "elif False:"),
+    Mutant(2, "no partial messages", f"{CLAUDE}/command.py", '"--include-partial-messages", ', "", PROCESS),
+    Mutant(
+        2,
+        "events are read one level too deep",
+        f"{CLAUDE}/speech.py",
+        'delta = mapping(event.get("delta"))',
+        'delta = mapping(mapping(event.get("event")).get("delta"))',
+    ),
+    Mutant(
+        2,
+        "thinking is not shown",
+        f"{CLAUDE}/translate.py",
+        'if kind in ("text", "thinking"):',
+        'if kind == "thinking":\n            return\n        if kind == "text":',
+    ),
+    Mutant(3, "only the first result counts", f"{CLAUDE}/translate.py", "in results:", "in results[:1]:"),
+    Mutant(
+        3,
+        "a message has one result",
+        f"{CLAUDE}/translate.py",
+        'if text(block.get("tool_use_id"))]',
+        'if text(block.get("tool_use_id")) and block is blocks[0]]',
+    ),
+    Mutant(
+        4,
+        "an unreadable line ends the reader",
+        f"{CLAUDE}/translate.py",
+        "            reason = exc.reason\n",
+        "            raise\n",
+        (*PURE, f"{UNIT}/test_news.py", f"{UNIT}/test_control.py", "tests/unit/adapters/claude/test_fuzz.py"),
+    ),
+    Mutant(
+        4,
+        "a string as content is fatal",
+        f"{CLAUDE}/translate.py",
+        '        return [{"type": "text", "text": message.content}]\n',
+        '        raise TypeError("content")\n',
+    ),
+    Mutant(
+        5,
+        "some tools are quiet",
+        f"{CLAUDE}/tools.py",
+        "        if call_id in self._ended:\n            return None\n",
+        '        if call_id in self._ended or name in ("Read", "TodoWrite"):\n            return None\n',
+    ),
+    Mutant(5, "no plans", f"{CLAUDE}/translate.py", "self._plans.changed(call, told)", "pass"),
+    Mutant(
+        5,
+        "no diffs",
+        f"{CLAUDE}/tools.py",
+        "proposed(self.name, self.given, look) or self._shown()",
+        "self._shown()",
+    ),
+    Mutant(
+        6,
+        "a permission has an id of its own",
+        f"{CLAUDE}/asking.py",
+        'asked = {"toolCallId": call.id,',
+        'asked = {"toolCallId": f"hook_{call.id}",',
+    ),
+    Mutant(
+        7,
+        "a mode is only remembered",
+        f"{CLAUDE}/session.py",
+        '        await self._set("set_permission_mode", "mode", mode)\n',
+        "",
+        PROCESS,
+    ),
+    Mutant(7, "dontAsk is not offered", f"{CLAUDE}/setup.py", '    "dontAsk": (', '    "dontAskAtAll": ('),
+    Mutant(
+        8,
+        "a model is always passed",
+        f"{CLAUDE}/command.py",
+        '"--model": options.model,',
+        '"--model": options.model or "sonnet",',
+        PROCESS,
+    ),
+    Mutant(
+        9,
+        "a cancel answers one prompt",
+        f"{CLAUDE}/turns.py",
+        "ended, self._open = len(self._open), []",
+        "ended, self._open = min(1, len(self._open)), []",
+    ),
+    Mutant(
+        9,
+        "an interrupt is not told to the CLI",
+        f"{CLAUDE}/translate.py",
+        'return self.control("interrupt")',
+        "return []",
+        (*PURE, *PROCESS),
+    ),
+    Mutant(
+        9,
+        "a restart takes whatever ran last",
+        f"{CLAUDE}/agent.py",
+        'return ("--resume", path.stem)',
+        'return ("--continue",)',
+        PROCESS,
+    ),
+    Mutant(
+        10,
+        "what settings deny is not shown",
+        f"{CLAUDE}/news.py",
+        '"permission_denied": News._denied',
+        '"permission_denied": News._note',
+    ),
+    Mutant(
+        10,
+        "an answer that means nothing allows",
+        f"{CLAUDE}/asking.py",
+        "            self._deny(request_id, reason or STOPPED, stop=True)\n",
+        "            self._allow(request_id, pending, pending.given, pending.choices[0])\n",
+    ),
+    Mutant(
+        11,
+        "the first question only",
+        f"{CLAUDE}/questions.py",
+        "enumerate(questions_in(given), 1):\n        title",
+        "enumerate(questions_in(given)[:1], 1):\n        title",
+    ),
+    Mutant(
+        11,
+        "no several answers",
+        f"{CLAUDE}/questions.py",
+        'if question.get("multiSelect") is True:',
+        "if False:",
+    ),
+    Mutant(
+        11,
+        "four options at most",
+        f"{CLAUDE}/questions.py",
+        "        options = _options(question)\n",
+        "        options = _options(question)[:4]\n",
+    ),
+    Mutant(
+        11,
+        "the questions are dropped from the answer",
+        f"{CLAUDE}/asking.py",
+        '"updatedInput": {**pending.given, "answers": answers}',
+        '"updatedInput": {"answers": answers}',
+    ),
+    Mutant(
+        12,
+        "changed files are invisible",
+        "dialects/acp/calls.py",
+        "        self._emit(FileChangeEvent, **fields, language=LANGUAGES.get(suffix), tool_call_id=call.id)\n",
+        "        pass\n",
+    ),
+    Mutant(
+        13,
+        "another protocol version is refused",
+        f"{CLAUDE}/agent.py",
+        "        self._capabilities = to_wire(client_capabilities)",
+        '        if protocol_version != PROTOCOL_VERSION:\n            raise RequestError(-32602, "version")\n'
+        "        self._capabilities = to_wire(client_capabilities)",
+        PROCESS,
+    ),
+    Mutant(
+        13,
+        "the first start resumes what ran last",
+        f"{CLAUDE}/agent.py",
+        'return (*fork, "--session-id", session_id)',
+        'return (*fork, "--continue", "--session-id", session_id)',
+        PROCESS,
+    ),
+)
+
+
+def verdict(mutant: Mutant, place: Path) -> str:
+    """Killed, SURVIVED or STALE."""
+    source = place / "pilothouse" / mutant.file
+    right = source.read_text(encoding="utf-8")
+    if right.count(mutant.right) != 1:
+        return f"STALE: its place is found {right.count(mutant.right)} times"
+    source.write_text(right.replace(mutant.right, mutant.wrong), encoding="utf-8")
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *mutant.tests],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(place), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return "killed by the clock"
+    finally:
+        source.write_text(right, encoding="utf-8")
+    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return f"killed by {failed[0].partition('::')[2][:90]}" if done.returncode == 1 and failed else "SURVIVED"
+
+
+def main() -> int:
+    chosen = {int(word) for word in sys.argv[1:]}
+    mutants = [mutant for mutant in MUTANTS if not chosen or mutant.bug in chosen]
+    killed = 0
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / "src" / "pilothouse", place / "pilothouse", ignore=ignored)
+        for mutant in mutants:
+            found = verdict(mutant, place)
+            killed += found.startswith("killed")
+            print(f"{mutant.bug:2} {mutant.what}: {found}", flush=True)
+    print(f"{killed} of {len(mutants)} killed")
+    return 0 if killed == len(mutants) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""A conversation on a page, in the words of somebody who uses it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Locator, Page
+
+from .browsers import Desk, expect
+from .servers import ServerProcess
+
+
+class Talk:
+    def __init__(self, server: ServerProcess, desk: Desk, session_id: str, workspace: Path) -> None:
+        self.server = server
+        self.desk = desk
+        self.page: Page = desk.page
+        self.id = session_id
+        self.workspace = workspace
+
+    @classmethod
+    async def begin(cls, server: ServerProcess, desk: Desk, workspace: Path) -> Talk:
+        answer = await server.client.request("POST", "/sessions", {"agent": "demo", "cwd": str(workspace)})
+        assert answer.status == 201, answer.body
+        talk = cls(server, desk, answer.json()["id"], workspace)
+        await talk.open()
+        return talk
+
+    async def open(self) -> None:
+        await self.desk.go(f"#/session/{self.id}")
+        await expect(self.field).to_be_editable()
+
+    # -- what can be seen --
+
+    @property
+    def field(self) -> Locator:
+        return self.page.get_by_label("Message to the agent")
+
+    @property
+    def transcript(self) -> Locator:
+        return self.page.get_by_role("log")
+
+    @property
+    def status(self) -> Locator:
+        return self.page.locator(".head .session-word")
+
+    @property
+    def ask(self) -> Locator:
+        return self.page.locator(".asks .ask")
+
+    def said(self, text: str | re.Pattern[str]) -> Locator:
+        return self.transcript.get_by_text(text)
+
+    async def sees(self, text: str | re.Pattern[str]) -> None:
+        await expect(self.said(text).last).to_be_visible()
+
+    async def is_now(self, word: str) -> None:
+        await expect(self.status).to_have_text(re.compile(f"^{word}"))
+
+    # -- what can be done --
+
+    async def write(self, text: str) -> None:
+        await self.field.fill(text)
+        await self.page.get_by_role("button", name=re.compile("^(Send|Queue)")).click()
+        await expect(self.field).to_have_value("")
+
+    async def choose(self, name: str | re.Pattern[str]) -> None:
+        await self.ask.get_by_role("button", name=name).click()
+
+    # -- what the hub knows --
+
+    async def snapshot(self) -> dict[str, Any]:
+        found: dict[str, Any] = (await self.server.client.request("GET", f"/sessions/{self.id}")).json()
+        return found
+
+    async def texts(self) -> list[str]:
+        """All that the agent said, by the hub."""
+        items = (await self.snapshot())["items"]
+        said = [item for item in items if item["type"] == "message" and item["role"] == "assistant"]
+        return ["".join(block.get("text", "") for block in item["content"]) for item in said]

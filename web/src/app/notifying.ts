@@ -1,0 +1,226 @@
+/**
+ * How the page calls for attention while nobody looks at it: notifications, the title, the badge of the app.
+ *
+ * The tabs of one browser agree by a channel on who shows a thing; the tag of a notification is the second guard, as
+ * the browser shows one for each. A visible tab claims whatever happens, since its user sees it there. What was
+ * settled elsewhere is taken away again.
+ */
+import { computed, effect } from "@preact/signals";
+import type { Hub } from "./hub";
+import { dotIcon } from "./icon";
+import { go, type Route, route } from "./route";
+import { nameOf, type SessionRow } from "./rows";
+import { notify } from "./settings";
+import { visible } from "./unread";
+
+interface Note {
+  /** What it is about: the same thing has the same key in every tab. */
+  key: string;
+  sessionId: string;
+  title: string;
+  body: string;
+}
+
+interface Shown {
+  close(): void;
+}
+
+const NAME = "Pilothouse";
+const LONGEST = 160;
+/** Milliseconds within which another tab may claim a thing before this one shows it. */
+const CLAIM = 200;
+
+const PLACES: Partial<Record<Route["view"], string>> = {
+  new: "New session",
+  approvals: "Approvals",
+  devices: "Devices",
+};
+const WORKING: ReadonlySet<string> = new Set(["starting", "thinking", "running"]);
+const WAITING: ReadonlySet<string> = new Set(["waiting_for_approval", "waiting_for_input"]);
+const ENDED: Readonly<Record<string, string>> = { idle: "Finished", completed: "Done", error: "Failed" };
+
+/** Begin. Gives the way to stop. */
+export function watchNotifications(hub: Hub): () => void {
+  const needed = computed(() => countNeeded(hub));
+  const notes = new Notes(hub);
+  const stops = [
+    effect(() => void (document.title = titleOf(hub, needed.value))),
+    effect(() => badge(needed.value)),
+    effect(() => dotIcon(needed.value > 0)),
+    effect(() => notes.approvals(new Set(hub.approvals.value.map((one) => one.id)))),
+    effect(() => {
+      if (hub.rows.value) notes.sessions(hub.rows.value);
+    }),
+    () => notes.end(),
+  ];
+  return () => stops.forEach((stop) => stop());
+}
+
+/** How many things wait for somebody: every approval, and every session that asks. */
+export function countNeeded(hub: Pick<Hub, "approvals" | "rows">): number {
+  let count = hub.approvals.value.length;
+  for (const row of hub.rows.value?.values() ?? []) if (row.status === "waiting_for_input") count += 1;
+  return count;
+}
+
+function titleOf(hub: Hub, needed: number): string {
+  const at = route.value;
+  const row = "id" in at ? hub.rows.value?.get(at.id) : undefined;
+  const place = row ? nameOf(row) : PLACES[at.view];
+  return `${needed ? `(${needed}) ` : ""}${place ? `${place} – ` : ""}${NAME}`;
+}
+
+function badge(count: number): void {
+  // only an installed app has one; without a leave to show it the browser rejects
+  if (!("setAppBadge" in navigator)) return;
+  void (count ? navigator.setAppBadge(count) : navigator.clearAppBadge()).catch(() => {});
+}
+
+// -- notifications ----------------------------------------------------------------------------------------------------
+
+export const canNotify = (): boolean => typeof Notification !== "undefined";
+
+/** Switch them on or off; asks the browser's user where that was never done. False when they are not allowed. */
+export async function switchNotify(on: boolean): Promise<boolean> {
+  if (on && (!canNotify() || (await Notification.requestPermission()) !== "granted")) {
+    notify.value = false;
+    return false;
+  }
+  notify.value = on;
+  return true;
+}
+
+class Notes {
+  readonly #hub: Hub;
+  readonly #channel = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel("pilothouse-notes");
+  readonly #claimed = new Set<string>();
+  readonly #shown = new Map<string, Shown>();
+  readonly #timers = new Map<string, ReturnType<typeof setTimeout>>();
+  #pending: ReadonlySet<string> | null = null;
+  #rows: ReadonlyMap<string, SessionRow> | null = null;
+
+  constructor(hub: Hub) {
+    this.#hub = hub;
+    if (this.#channel) this.#channel.onmessage = ({ data }) => typeof data === "string" && this.#heard(data);
+  }
+
+  end(): void {
+    for (const timer of this.#timers.values()) clearTimeout(timer);
+    this.#channel?.close();
+  }
+
+  /** What was pending when the page opened is no news. */
+  approvals(pending: ReadonlySet<string>): void {
+    const before = this.#pending;
+    // until the hub has listed its sessions, nothing is known
+    if (this.#hub.rows.peek() !== null) this.#pending = pending;
+    for (const id of before ?? []) if (!pending.has(id)) this.#settle(`approval:${id}`);
+    if (before) for (const id of pending) if (!before.has(id)) this.#approval(id);
+  }
+
+  #approval(id: string): void {
+    const asked = this.#hub.approvals.peek().find((one) => one.id === id);
+    if (!asked) return;
+    const body = asked.request.description || asked.request.toolName;
+    this.#tell({ key: `approval:${id}`, sessionId: asked.sessionId, title: "Approval needed", body });
+  }
+
+  sessions(rows: ReadonlyMap<string, SessionRow>): void {
+    const before = this.#rows;
+    this.#rows = rows;
+    this.#pending ??= new Set(this.#hub.approvals.peek().map((one) => one.id));
+    if (!before) return;
+    for (const row of rows.values()) {
+      const was = before.get(row.id)?.status;
+      if (was !== undefined && was !== row.status) this.#moved(row, was);
+    }
+    for (const id of before.keys()) if (!rows.has(id)) this.#forget(id);
+  }
+
+  #moved({ id, status }: SessionRow, was: string): void {
+    if (was === "waiting_for_input") this.#settle(`question:${id}`);
+    if (WORKING.has(status)) this.#forget(id);
+    else if (status === "waiting_for_input") {
+      this.#tell({ key: `question:${id}`, sessionId: id, title: "A question for you", body: "" });
+    } else if (ENDED[status] && (WORKING.has(was) || WAITING.has(was))) {
+      this.#tell({ key: `ended:${id}`, sessionId: id, title: ENDED[status], body: "" });
+    }
+  }
+
+  #forget(id: string): void {
+    for (const kind of ["question", "ended"]) {
+      this.#claimed.delete(`${kind}:${id}`);
+      this.#settle(`${kind}:${id}`);
+    }
+  }
+
+  // -- one thing --
+
+  #tell(note: Note): void {
+    if (this.#claimed.has(note.key)) return;
+    if (visible.peek()) this.#claim(note.key);
+    else if (notify.peek() && canNotify() && Notification.permission === "granted") this.#soon(note);
+  }
+
+  #soon(note: Note): void {
+    const timer = setTimeout(
+      () => {
+        this.#timers.delete(note.key);
+        this.#claim(note.key);
+        this.#show(note);
+      },
+      CLAIM * (0.5 + Math.random() / 2),
+    );
+    this.#timers.set(note.key, timer);
+  }
+
+  #claim(key: string): void {
+    this.#claimed.add(key);
+    this.#channel?.postMessage(key);
+  }
+
+  #heard(key: string): void {
+    this.#claimed.add(key);
+    this.#drop(key);
+  }
+
+  #drop(key: string): void {
+    clearTimeout(this.#timers.get(key));
+    this.#timers.delete(key);
+  }
+
+  #show({ key, sessionId, title, body }: Note): void {
+    const row = this.#hub.row(sessionId);
+    const name = row ? nameOf(row) : sessionId;
+    const options = { tag: `pilothouse:${key}`, body: cut(body ? `${name}\n${body}` : name), data: { sessionId } };
+    try {
+      const made = new Notification(title, options);
+      made.onclick = () => {
+        window.focus();
+        go({ view: "session", id: sessionId });
+        made.close();
+      };
+      this.#shown.set(key, made);
+    } catch {
+      // a phone shows them only by the service worker, which leads to `data.sessionId` when one is touched
+      void this.#byWorker(key, title, options);
+    }
+  }
+
+  async #byWorker(key: string, title: string, options: NotificationOptions & { tag: string }): Promise<void> {
+    const worker = await navigator.serviceWorker?.getRegistration();
+    if (!worker) return;
+    await worker.showNotification(title, options);
+    const close = () =>
+      void worker.getNotifications({ tag: options.tag }).then((all) => all.forEach((one) => one.close()));
+    this.#shown.set(key, { close });
+  }
+
+  #settle(key: string): void {
+    this.#drop(key);
+    this.#shown.get(key)?.close();
+    this.#shown.delete(key);
+  }
+}
+
+const cut = (text: string): string => (text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text);

@@ -1,0 +1,111 @@
+/**
+ * One approval: what is asked, what would be done, how risky it is, and the answers.
+ *
+ * It never takes the focus from what somebody types into, and takes no tap in its first moments: a finger on its way to
+ * something else must not allow anything.
+ */
+import type { ComponentChildren } from "preact";
+import { useHub } from "../../app/context";
+import { allowOnce, decide, deciding, type Decision, denyOnce } from "../../app/deciding";
+import type { ApprovalRow } from "../../app/rows";
+import { useShortcuts } from "../../app/shortcuts";
+import { Icon } from "../../ui/icon";
+import { Choices } from "./choices";
+import { useCountdown, useReady } from "./clocks";
+import { Seen } from "./hidden";
+import { Preview } from "./preview";
+import { RiskChip, RiskReasons } from "./risk";
+import { asked, clock, remark } from "./words";
+
+interface Props {
+  approval: ApprovalRow;
+  /** Whether `a` and `d` decide this one: there can be only one at a time. */
+  keys?: boolean;
+  /** Beside the heading: which of several, a link to the session. */
+  aside?: ComponentChildren;
+}
+
+export function ApprovalCard({ approval, keys = false, aside }: Props) {
+  const hub = useHub();
+  const may = hub.may("approve");
+  const ready = useReady();
+  const now = deciding.value.get(approval.id);
+  const sending = now?.state === "sending" ? now.decision : null;
+  const settled = now?.state === "done";
+
+  const choose = (decision: Decision) => {
+    if (ready) void decide(hub, approval, decision);
+  };
+  const { riskLevel, riskReasons = [] } = approval.request;
+  const cwd = hub.row(approval.sessionId)?.cwd;
+  const said = remark(approval);
+  return (
+    <section class={`ask card ${riskLevel}`} aria-label="Approval">
+      {keys && may && <Keys allow={allowOnce(approval.options)} deny={denyOnce(approval.options)} choose={choose} />}
+      <header class="ask-head">
+        <Icon name="shield" />
+        <h3 class="ask-title">
+          <Seen text={asked(approval, cwd)} />
+        </h3>
+        <RiskChip level={riskLevel} />
+        {aside}
+      </header>
+      {said && (
+        <p class="ask-said small">
+          <Seen text={said} />
+        </p>
+      )}
+      <div class="ask-body" role="group" aria-label="What would be done" tabIndex={0}>
+        <Preview approval={approval} cwd={cwd} />
+        <RiskReasons level={riskLevel} reasons={riskReasons} />
+      </div>
+      <footer class="ask-foot">
+        {may ? (
+          <fieldset class="ask-guard" disabled={!ready}>
+            <Choices approval={approval} sending={settled ? {} : sending} choose={choose} keys={keys} />
+          </fieldset>
+        ) : (
+          <p class="small muted">This device may only watch. Decide on one that may approve.</p>
+        )}
+        <Countdown until={approval.expires} />
+        {now?.state === "failed" && (
+          <p class="ask-failed small" role="alert">
+            {now.text}
+          </p>
+        )}
+      </footer>
+    </section>
+  );
+}
+
+function Countdown({ until }: { until: string | null }) {
+  const left = useCountdown(until);
+  if (left === null) return null;
+  return (
+    <span class={`ask-clock tiny ${left < 30 ? "soon" : ""}`} role="timer">
+      <Icon name="clock" size={12} />
+      {left > 0 ? `denied in ${clock(left)}` : "time is up"}
+    </span>
+  );
+}
+
+interface KeysProps {
+  allow: Decision | null;
+  deny: Decision;
+  choose(decision: Decision): void;
+}
+
+/** `a` and `d`. A key that is held down was meant for the card before this one. */
+function Keys({ allow, deny, choose }: KeysProps) {
+  const key = (keys: string, label: string, decision: Decision | null) => ({
+    keys,
+    label,
+    group: "Approvals" as const,
+    when: () => decision !== null,
+    run: (event: KeyboardEvent) => {
+      if (decision && !event.repeat) choose(decision);
+    },
+  });
+  useShortcuts([key("a", "Allow once", allow), key("d", "Deny", deny)]);
+  return null;
+}

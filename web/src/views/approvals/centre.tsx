@@ -1,0 +1,118 @@
+/** All that waits for a decision, in all sessions, and what was decided last and by whom. */
+import { useEffect, useState } from "preact/hooks";
+import { useHub } from "../../app/context";
+import { words } from "../../app/hub";
+import { hrefOf } from "../../app/route";
+import type { ApprovalRow } from "../../app/rows";
+import { Icon } from "../../ui/icon";
+import { ago, moment } from "../../ui/time";
+import { ApprovalCard } from "./card";
+import { RiskChip } from "./risk";
+import { asked, sessionName, verdict } from "./words";
+
+const RECENT = 30;
+
+export function ApprovalCentre() {
+  const hub = useHub();
+  const groups = grouped(hub.approvals.value);
+  const keyed = hub.approvals.value.length === 1;
+  return (
+    <div class="centre">
+      {!groups.size && (
+        <p class="centre-none muted">
+          <Icon name="check" /> Nobody waits for you.
+        </p>
+      )}
+      {[...groups].map(([sessionId, rows]) => (
+        <section key={sessionId} class="centre-group" aria-label={sessionName(hub.row(sessionId))}>
+          <SessionLink id={sessionId} />
+          {rows.map((row) => (
+            <ApprovalCard key={row.id} approval={row} keys={keyed} />
+          ))}
+        </section>
+      ))}
+      <Recent />
+    </div>
+  );
+}
+
+function SessionLink({ id }: { id: string }) {
+  const row = useHub().row(id);
+  return (
+    <h2 class="centre-session">
+      <a href={hrefOf({ view: "session", id })}>{sessionName(row)}</a>
+      {row && <span class="muted small">{row.agent}</span>}
+    </h2>
+  );
+}
+
+function Recent() {
+  const hub = useHub();
+  const [read, setRead] = useState<readonly ApprovalRow[] | null>(null);
+  const [failed, setFailed] = useState("");
+  const phase = hub.status.value.phase;
+  useEffect(() => {
+    hub.api
+      .get<{ approvals: ApprovalRow[] }>("approvals?state=all")
+      .then(({ approvals }) => {
+        setRead(approvals);
+        setFailed("");
+      })
+      .catch((error: unknown) => setFailed(words(error)));
+  }, [phase === "live"]);
+  const all = new Map((read ?? []).map((row) => [row.id, row]));
+  for (const row of hub.decided.value.values()) all.set(row.id, row);
+  const rows = [...all.values()]
+    .filter(({ state }) => state === "resolved")
+    .sort((one, other) => ((one.resolved ?? "") < (other.resolved ?? "") ? 1 : -1))
+    .slice(0, RECENT);
+  return (
+    <section class="centre-group" aria-label="Decided">
+      <h2 class="centre-session">Decided lately</h2>
+      {failed && <p class="small muted">They could not be read: {failed}</p>}
+      {!failed && read && !rows.length && <p class="small muted">Nothing yet.</p>}
+      <ul class="centre-list">
+        {rows.map((row) => (
+          <Done key={row.id} row={row} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Done({ row }: { row: ApprovalRow }) {
+  const hub = useHub();
+  const session = hub.row(row.sessionId);
+  const { allowed, text, reason } = verdict(row, hub.me.value?.name);
+  return (
+    <li class={`centre-row ${allowed ? "allowed" : "denied"}`}>
+      <Icon name={allowed ? "check" : "cross"} size={14} />
+      <span class="centre-what">
+        <span class="cut" title={row.request.preview?.type === "command" ? row.request.preview.command : undefined}>
+          {row.request.preview?.type === "command" ? (
+            <code>{row.request.preview.command.split("\n", 1)[0]}</code>
+          ) : (
+            asked(row, session?.cwd)
+          )}
+        </span>
+        <span class="small muted cut">
+          {text}
+          {reason && `: ${reason}`}
+        </span>
+      </span>
+      <RiskChip level={row.request.riskLevel} />
+      <span class="small muted centre-when">
+        <a href={hrefOf({ view: "session", id: row.sessionId })}>{sessionName(session)}</a>
+        <time dateTime={row.resolved ?? ""} title={moment(row.resolved ?? "")}>
+          {ago(row.resolved ?? "")}
+        </time>
+      </span>
+    </li>
+  );
+}
+
+function grouped(rows: readonly ApprovalRow[]): Map<string, ApprovalRow[]> {
+  const groups = new Map<string, ApprovalRow[]>();
+  for (const row of rows) groups.set(row.sessionId, [...(groups.get(row.sessionId) ?? []), row]);
+  return groups;
+}

@@ -1,0 +1,37 @@
+/** What belongs to a call without being part of it: the calls of its sub-agent, and a word about it by the hub. */
+import { type Signal, signal } from "@preact/signals";
+import { createContext } from "preact";
+import { useContext } from "preact/hooks";
+import type { Approval, Custom, Thought, ToolCall } from "../../model/wire.gen";
+
+/** What stands in a run of calls. */
+export type Step = ToolCall | Approval | Thought;
+
+export interface Family {
+  readonly children: Signal<readonly Step[]>;
+  /** Set when the call was made without the approval that should have been asked for. */
+  readonly unasked: Signal<Custom | null>;
+}
+
+export class Families {
+  readonly #known = new WeakMap<ToolCall, Family>();
+
+  of(call: ToolCall): Family {
+    let family = this.#known.get(call);
+    if (!family) this.#known.set(call, (family = { children: signal([]), unasked: signal(null) }));
+    return family;
+  }
+
+  /** Nothing belongs to it any more. */
+  forget(call: ToolCall): void {
+    const family = this.#known.get(call);
+    if (family) [family.children.value, family.unasked.value] = [[], null];
+  }
+}
+
+export const FamiliesContext = createContext<Families>(new Families());
+
+export function useFamily(call: ToolCall): { children: readonly Step[]; unasked: boolean } {
+  const family = useContext(FamiliesContext).of(call);
+  return { children: family.children.value, unasked: family.unasked.value !== null };
+}

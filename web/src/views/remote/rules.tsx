@@ -1,0 +1,108 @@
+/** The "always" answers that the hub holds, in words, each with a way to take it back. */
+import { useEffect, useState } from "preact/hooks";
+import { path } from "../../app/api";
+import { useHub } from "../../app/context";
+import { words } from "../../app/hub";
+import { nameOf, type SessionRow } from "../../app/rows";
+import { attempt } from "../../app/toasts";
+import { Icon } from "../../ui/icon";
+import { moment } from "../../ui/time";
+import { since } from "./naming";
+
+export interface Rule {
+  id: string;
+  active: boolean;
+  effect: "allow" | "deny";
+  scope: "session" | "project" | "everywhere";
+  scopeKey: string;
+  rule: { subject?: string; pattern?: string | null; toolName?: string };
+  created: string;
+  expires: string | null;
+  hits: number;
+}
+
+const VERBS: Readonly<Record<string, string>> = {
+  commands: "run",
+  reads: "read",
+  writes: "change",
+  searches: "search",
+  tools: "use",
+};
+
+export function Rules() {
+  const hub = useHub();
+  const [rules, setRules] = useState<Rule[] | null>(null);
+  const [trouble, setTrouble] = useState<string | null>(null);
+  useEffect(() => {
+    hub.api.get<{ rules: Rule[] }>("rules").then(
+      (found) => setRules(found.rules.toReversed()),
+      (error: unknown) => setTrouble(words(error)),
+    );
+  }, []);
+  const drop = (id: string) => setRules((now) => now && now.filter((one) => one.id !== id));
+  return (
+    <section aria-label="Standing answers">
+      <h2 class="page-section">Answered without asking</h2>
+      {trouble && (
+        <p class="new-trouble bad" role="alert">
+          The rules could not be listed: {trouble}.
+        </p>
+      )}
+      {!rules && !trouble && <p class="new-bone" role="status" aria-label="Loading the rules" />}
+      {rules && !rules.length && (
+        <p class="muted">No “always” was given. Where you answer with one, it is listed here and can be taken back.</p>
+      )}
+      <ul class="devices">
+        {rules?.map((rule) => (
+          <Row key={rule.id} rule={rule} gone={() => drop(rule.id)} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Row({ rule, gone }: { rule: Rule; gone(): void }) {
+  const hub = useHub();
+  const [busy, setBusy] = useState(false);
+  const revoke = async () => {
+    setBusy(true);
+    if (await attempt("Could not revoke it", () => hub.api.call("DELETE", path("rules", rule.id)))) gone();
+    setBusy(false);
+  };
+  const { subject = "tools", pattern, toolName } = rule.rule;
+  return (
+    <li class="card device">
+      <Icon name="shield" size={20} />
+      <div class="device-words">
+        <p class="rule-words">
+          <span class={`chip ${rule.effect === "allow" ? "ok" : "bad"}`}>
+            {rule.effect === "allow" ? "Allow" : "Deny"}
+          </span>{" "}
+          {VERBS[subject] ?? "use"} <code>{pattern ?? toolName ?? "anything"}</code>
+        </p>
+        <p class="small muted">
+          {where(rule, hub.rows.value)} ·{" "}
+          {rule.hits === 1 ? "used once" : rule.hits ? `used ${rule.hits} times` : "not used yet"}
+          {" · "}
+          {rule.expires ? (
+            <span title={moment(rule.expires)}>until {moment(rule.expires)}</span>
+          ) : (
+            `made ${since(rule.created)}`
+          )}
+        </p>
+      </div>
+      {hub.may("approve") && (
+        <button type="button" class="button danger" disabled={busy} onClick={() => void revoke()}>
+          {busy ? "Revoking…" : "Revoke"}
+        </button>
+      )}
+    </li>
+  );
+}
+
+function where({ scope, scopeKey }: Rule, rows: ReadonlyMap<string, SessionRow> | null): string {
+  if (scope === "everywhere") return "everywhere";
+  if (scope === "project") return `in ${scopeKey}`;
+  const row = rows?.get(scopeKey);
+  return `in the session “${row ? nameOf(row) : scopeKey}”`;
+}

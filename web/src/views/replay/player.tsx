@@ -1,0 +1,94 @@
+/** A recording that can be played: the transcript as it was at a moment, and what moves the moment. */
+import type { ComponentChildren } from "preact";
+import { REPLAY_KEYS, type ReplaySession } from "../../app/replay";
+import { wordOf } from "../../app/rows";
+import { useShortcuts } from "../../app/shortcuts";
+import { Icon } from "../../ui/icon";
+import { Transcript } from "../transcript/transcript";
+import { Transport } from "./transport";
+
+interface Props {
+  replay: ReplaySession;
+  /** What it is called where it never says itself. */
+  title?: string | null | undefined;
+  /** Ways to elsewhere, at the end of the head. */
+  children?: ComponentChildren;
+}
+
+export function Player({ replay, title, children }: Props) {
+  useKeys(replay);
+  return (
+    <div class="replay">
+      <Head replay={replay} title={title}>
+        {children}
+      </Head>
+      <Transcript source={replay} />
+      <Asked replay={replay} />
+      <Transport replay={replay} />
+    </div>
+  );
+}
+
+function Head({ replay, title, children }: Props) {
+  void replay.head.value;
+  const fields = replay.session.value?.fields;
+  const where = fields?.workingDirectory || fields?.projectPath || "";
+  return (
+    <header class="replay-head">
+      <div class="replay-words">
+        <h1 class="replay-title cut">{title || fields?.title || fields?.projectName || "Session"}</h1>
+        <div class="replay-beside">
+          <span class="chip">
+            <Icon name="clock" size={12} /> replay
+          </span>
+          <span class="cut" title={where}>
+            {[fields?.agent, where, fields && wordsOf(fields.status)].filter(Boolean).join(" · ")}
+          </span>
+        </div>
+      </div>
+      {children}
+    </header>
+  );
+}
+
+/** What was the case then; nobody is waited for now. */
+const wordsOf = (status: string): string => wordOf(status).replace("waiting for you", "waiting for an answer");
+
+/** What was asked then and not answered yet. Nothing of it can be answered here. */
+function Asked({ replay }: { replay: ReplaySession }) {
+  void replay.head.value;
+  const session = replay.session.value;
+  if (!session?.lookup.pending.size) return null;
+  return (
+    <ul class="replay-asked" aria-label="Waiting for an answer at this moment">
+      {session.pendingApprovals.map((approval) => (
+        <li key={`approval-${approval.seq}`}>
+          <Icon name="shield" size={14} />
+          <span class="cut">{approval.description || approval.toolName}</span>
+          <span class="muted tiny">{approval.riskLevel} risk</span>
+        </li>
+      ))}
+      {session.pendingQuestions.map((question) => (
+        <li key={`question-${question.seq}`}>
+          <Icon name="question" size={14} />
+          <span class="cut">{question.question}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function useKeys(replay: ReplaySession): void {
+  useShortcuts(
+    REPLAY_KEYS.map(({ keys, label, act }) => ({
+      keys,
+      label,
+      group: "Session",
+      when: () => keys !== " " || !document.activeElement?.matches(BUTTONS),
+      run: () => act(replay),
+    })),
+  );
+}
+
+/** A space presses what is a button of some kind. */
+const BUTTONS = "button, a, summary, [role=button]";

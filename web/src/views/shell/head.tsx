@@ -1,0 +1,59 @@
+/** The head of an open session: what it is called, how it is, and what can be done with it. */
+import { useHub, useOpen } from "../../app/context";
+import { hrefOf } from "../../app/route";
+import { nameOf, wordOf } from "../../app/rows";
+import { Icon } from "../../ui/icon";
+import { SessionMenu } from "../sessions/menu";
+import { Status } from "../sessions/status";
+
+export function SessionHead() {
+  const hub = useHub();
+  const open = useOpen();
+  void open.head.value;
+  const session = open.session.value;
+  const fields = session?.fields;
+  const row = hub.row(open.id);
+  const title = fields?.title || (row && nameOf(row)) || fields?.projectName || "Session";
+  const where = fields?.workingDirectory || row?.cwd || "";
+  const status = fields?.status ?? row?.status;
+  const asks = session?.lookup.pending.size ?? row?.pendingApprovals ?? 0;
+  return (
+    <header class="head">
+      <a class="button quiet icon only-narrow" href={hrefOf({ view: "sessions" })} aria-label="All sessions">
+        <Icon name="back" />
+      </a>
+      <div class="head-words">
+        <h1 class="head-title cut" title={title}>
+          {title}
+        </h1>
+        <div class="head-beside">
+          {status && <Status word={wordOf(status, asks)} />}
+          <span class="cut" title={where}>
+            {[fields?.agent || row?.agent, short(where)].filter(Boolean).join(" · ")}
+          </span>
+        </div>
+      </div>
+      <Needed elsewhere={open.id} />
+      {row && <SessionMenu row={row} />}
+    </header>
+  );
+}
+
+/** How many decisions wait, in other sessions than the one that is looked at. */
+export function Needed({ elsewhere }: { elsewhere?: string }) {
+  const waiting = useHub().approvals.value.filter(({ sessionId }) => sessionId !== elsewhere).length;
+  if (elsewhere !== undefined && !waiting) return null;
+  const label = waiting ? `${waiting} waiting for your decision` : "Approvals";
+  return (
+    <a class="button quiet icon counted" href={hrefOf({ view: "approvals" })} aria-label={label} title={label}>
+      <Icon name="shield" />
+      {waiting > 0 && <span class="number">{waiting}</span>}
+    </a>
+  );
+}
+
+/** The last two parts of a path: enough to know it by. */
+function short(where: string): string {
+  const parts = where.split("/").filter(Boolean);
+  return parts.length > 2 ? `…/${parts.slice(-2).join("/")}` : where;
+}

@@ -1,0 +1,62 @@
+/** An open session: its transcript, what it asks, and where one writes to it. */
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { OpenContext, useHub } from "../../app/context";
+import { takeJump } from "../../app/jump";
+import { OpenSession } from "../../app/open";
+import { opened } from "../../app/opening";
+import { hrefOf } from "../../app/route";
+import { seenBefore } from "../../app/unread";
+import { Asks } from "../approvals/asks";
+import { Composer } from "../composer/composer";
+import { Transcript } from "../transcript/transcript";
+import { Connection } from "./connection";
+import { SessionHead } from "./head";
+
+/** Followed for as long as it is shown. Another id is another view: give it as the key. */
+export function SessionPage({ id }: { id: string }) {
+  const open = useOpened(id);
+  return open && <Shown open={open} />;
+}
+
+function useOpened(id: string): OpenSession | null {
+  const hub = useHub();
+  const [open, setOpen] = useState<OpenSession | null>(null);
+  useEffect(() => {
+    const session = new OpenSession(id, hub);
+    opened.value = session;
+    setOpen(session);
+    return () => {
+      session.close();
+      if (opened.peek() === session) opened.value = null;
+    };
+  }, [id, hub]);
+  return open;
+}
+
+function Shown({ open }: { open: OpenSession }) {
+  const gone = open.gone.value;
+  const place = useMemo(() => ({ foundSeq: takeJump(open.id) ?? undefined, readSeq: seenBefore(open.id) }), [open]);
+  return (
+    <OpenContext.Provider value={open}>
+      <SessionHead />
+      <Connection />
+      {gone ? (
+        <div class="blank">
+          <h2>This session is not here</h2>
+          <p>{gone.message}</p>
+          <a class="button" href={hrefOf({ view: "sessions" })}>
+            All sessions
+          </a>
+        </div>
+      ) : (
+        <>
+          {open.session.value ? <Transcript {...place} /> : <div class="scroll" aria-busy="true" />}
+          <div class="foot">
+            <Asks />
+            <Composer />
+          </div>
+        </>
+      )}
+    </OpenContext.Provider>
+  );
+}

@@ -1,0 +1,27 @@
+/** What a session with an open turn is doing right now, in a few words. Pure. */
+import type { State } from "../../model/state";
+import { headOf } from "../cards/kinds";
+
+export interface Activity {
+  text: string;
+  /** It goes on only when somebody decides. */
+  waits: boolean;
+}
+
+/** What is `past` waited for somebody; nobody is waited for any more. */
+export function activity({ fields, lookup }: State, past = false): Activity {
+  for (const ask of lookup.pending) {
+    if (past)
+      return { text: ask.type === "approval" ? "Waiting for a decision" : "Waiting for an answer", waits: true };
+    return { text: ask.type === "approval" ? "Waiting for your decision" : "Waiting for your answer", waits: true };
+  }
+  const open = [...lookup.open].at(-1);
+  if (open?.type === "tool_call") {
+    const { verb, about } = headOf(open, fields.workingDirectory);
+    const said = `${verb} ${about}`.trim().slice(0, 120);
+    return { text: open.status === "executing" ? `${said}…` : `About to: ${said}`, waits: false };
+  }
+  if (fields.progress?.label) return { text: `${fields.progress.label}…`, waits: false };
+  if (open?.type === "message") return { text: "Writing…", waits: false };
+  return { text: fields.status === "starting" ? "Starting…" : "Thinking…", waits: false };
+}

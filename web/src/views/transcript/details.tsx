@@ -1,0 +1,45 @@
+/** Facts that are of use to few: what the agent printed beside its protocol, and what nothing here knows. */
+import { isObject, textOf } from "../../model/json";
+import type { Custom } from "../../model/wire.gen";
+import { Icon } from "../../ui/icon";
+import { useFold } from "../text/fold";
+import { lazily } from "../text/lazy";
+import { keyOf } from "./layout";
+
+const Tree = lazily(() => import("../cards/json").then((module) => module.JsonTree));
+
+export function Details({ items }: { items: readonly Custom[] }) {
+  const [open, toggle] = useFold(items[0]!);
+  const warned = items.some((item) => item.eventName === "acted_without_asking");
+  return (
+    <div class={`details${open ? " call-open" : ""}`}>
+      <button type="button" class="call-head details-head" aria-expanded={open} onClick={toggle}>
+        <span class="call-icon">
+          <Icon name={warned ? "warning" : "more"} size={15} />
+        </span>
+        <span class="call-line">{warned ? "The agent did something without asking" : said(items)}</span>
+        <span class="call-turn">
+          <Icon name="right" size={12} />
+        </span>
+      </button>
+      {open && (
+        <ul class="details-list">
+          {items.map((item) => (
+            <li key={keyOf(item)}>
+              <h4 class="sub-title">{nameOf(item)}</h4>
+              <Tree value={item.data} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+const said = (items: readonly Custom[]): string =>
+  items.length === 1 ? `Detail: ${nameOf(items[0]!)}` : `${items.length} details`;
+
+const nameOf = ({ eventName, data }: Custom): string => {
+  const reason = eventName === "diagnostic" && isObject(data) ? textOf(data["reason"]) : "";
+  return (reason || eventName.replace(/[_/:]+/g, " ")).slice(0, 200) || "unnamed";
+};

@@ -1,0 +1,218 @@
+/**
+ * How the transcript scrolls: it stays at the end while the reader is there, lets go when they scroll up, keeps their
+ * place when something above changes its height, and draws the chunks that are near.
+ *
+ * Only its own box is ever scrolled. The browser's own anchoring is off, as not every browser has it.
+ */
+import { signal } from "@preact/signals";
+import type { Chunk, Layout } from "./layout";
+
+/** Pixels from the end that still count as being there. */
+const NEAR = 32;
+/** Chunks around the screen that are drawn at once, that are filled in when nothing else is to do, and that stay. */
+const AROUND = 2;
+const FILLED = 24;
+export const MOST = 40;
+
+/** What the reader sees first, and where; its chunk stays when the row itself is not drawn any more. */
+interface Anchor {
+  place: Element;
+  chunk: Element;
+  top: number;
+  chunkTop: number;
+}
+
+export class Scroller {
+  /** The reader is at the end, and stays there. */
+  readonly stuck = signal(true);
+  /** Rows that came since the reader let go. */
+  readonly fresh = signal(0);
+  readonly #layout: Layout;
+  #box: HTMLElement | null = null;
+  #last = { top: 0, height: 0 };
+  #seen = 0;
+  #anchor: Anchor | null = null;
+  #idle: number | ReturnType<typeof setTimeout> | null = null;
+
+  constructor(layout: Layout) {
+    this.#layout = layout;
+  }
+
+  /** Begin with the box and its body. Gives the way to stop. */
+  attach(box: HTMLElement, body: HTMLElement): () => void {
+    this.#box = box;
+    const scrolled = () => this.#scrolled();
+    box.addEventListener("scroll", scrolled, { passive: true });
+    const observer = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(() => this.#settle());
+    observer?.observe(body);
+    observer?.observe(box);
+    this.#settle();
+    this.#planIdle();
+    return () => {
+      box.removeEventListener("scroll", scrolled);
+      observer?.disconnect();
+      this.#stopIdle();
+      this.#box = null;
+    };
+  }
+
+  /** Items came. */
+  came(): void {
+    if (this.stuck.peek()) this.#seen = this.#layout.count;
+    this.fresh.value = Math.max(0, this.#layout.count - this.#seen);
+    this.#trim();
+    this.#planIdle();
+  }
+
+  toEnd(): void {
+    this.#stick(true);
+    const chunks = this.#layout.chunks.peek();
+    draw(chunks.slice(-2 - AROUND));
+    this.#settle();
+  }
+
+  /** Have an element below the upper edge, as far as the transcript reaches. */
+  show(place: HTMLElement, below: number): void {
+    const box = this.#box;
+    if (!box) return;
+    box.scrollTop += place.getBoundingClientRect().top - box.getBoundingClientRect().top - below;
+    this.#stick(this.#distance() <= NEAR);
+    this.#remember();
+  }
+
+  // -- the reader scrolls ---------------------------------------------------------------------------------------------
+
+  #scrolled(): void {
+    const box = this.#box;
+    if (!box) return;
+    const { top, height } = this.#last;
+    this.#last = { top: box.scrollTop, height: box.scrollHeight };
+    // content that became shorter moves the reader as well, who did not scroll
+    if (box.scrollTop < top - 1 && box.scrollHeight >= height && this.#distance() > 1) this.#stick(false);
+    else if (this.#distance() <= NEAR) this.#stick(true);
+    this.#drawNear();
+    this.#remember();
+  }
+
+  #stick(stuck: boolean): void {
+    if (stuck || this.stuck.peek()) this.#seen = this.#layout.count;
+    this.stuck.value = stuck;
+    this.fresh.value = Math.max(0, this.#layout.count - this.#seen);
+  }
+
+  #distance(): number {
+    const box = this.#box;
+    return box ? box.scrollHeight - box.clientHeight - box.scrollTop : 0;
+  }
+
+  // -- the content changes --------------------------------------------------------------------------------------------
+
+  /** Something has another height: be where the reader was. */
+  #settle(): void {
+    const box = this.#box;
+    if (!box) return;
+    if (this.stuck.peek()) box.scrollTop = box.scrollHeight;
+    else if (this.#anchor) box.scrollTop += this.#moved(this.#anchor);
+    this.#last = { top: box.scrollTop, height: box.scrollHeight };
+    this.#drawNear();
+    this.#remember();
+  }
+
+  #moved({ place, chunk, top, chunkTop }: Anchor): number {
+    if (place.isConnected) return place.getBoundingClientRect().top - top;
+    return chunk.isConnected ? chunk.getBoundingClientRect().top - chunkTop : 0;
+  }
+
+  /** What the reader sees first. */
+  #remember(): void {
+    this.#anchor = null;
+    const box = this.#box;
+    if (!box || this.stuck.peek()) return;
+    const edge = box.getBoundingClientRect().top;
+    const chunks = this.#elements();
+    const chunk = chunks[firstBelow(chunks, edge)];
+    if (!chunk) return;
+    const place = [...chunk.children].find((row) => row.getBoundingClientRect().bottom > edge) ?? chunk;
+    const [top, chunkTop] = [place.getBoundingClientRect().top, chunk.getBoundingClientRect().top];
+    this.#anchor = { place, chunk, top, chunkTop };
+  }
+
+  #elements(): HTMLCollection {
+    return this.#box!.getElementsByClassName("transcript-chunk");
+  }
+
+  // -- what is drawn --------------------------------------------------------------------------------------------------
+
+  /** The places of the first and the last chunk on the screen. */
+  #onScreen(): [first: number, last: number] {
+    const box = this.#box!;
+    const { top, bottom } = box.getBoundingClientRect();
+    const chunks = this.#elements();
+    const first = firstBelow(chunks, top);
+    return [first, Math.max(first, firstBelow(chunks, bottom))];
+  }
+
+  #drawNear(): void {
+    if (!this.#box?.clientHeight) return; // nothing has a place yet
+    const [first, last] = this.#onScreen();
+    draw(this.#layout.chunks.peek().slice(Math.max(0, first - AROUND), last + AROUND + 1));
+    this.#trim();
+  }
+
+  /** Let go of what is farthest away when there is too much. */
+  #trim(): void {
+    const chunks = this.#layout.chunks.peek();
+    const drawn = chunks.flatMap((chunk, at) => (chunk.drawn.peek() ? [at] : []));
+    if (drawn.length <= MOST) return;
+    const middle = this.#box?.clientHeight && !this.stuck.peek() ? this.#onScreen()[0] : chunks.length - 1;
+    drawn.sort((one, other) => Math.abs(other - middle) - Math.abs(one - middle));
+    for (const at of drawn.slice(0, drawn.length - MOST)) this.#erase(chunks[at]!, at);
+  }
+
+  #erase(chunk: Chunk, at: number): void {
+    const element = this.#box && (this.#elements()[at] as HTMLElement | undefined);
+    chunk.height = element?.offsetHeight || chunk.height;
+    chunk.drawn.value = false;
+  }
+
+  #planIdle(): void {
+    this.#idle ??=
+      "requestIdleCallback" in globalThis
+        ? requestIdleCallback(() => this.#fill(), { timeout: 1000 })
+        : setTimeout(() => this.#fill(), 100);
+  }
+
+  #stopIdle(): void {
+    if (this.#idle === null) return;
+    if ("cancelIdleCallback" in globalThis) cancelIdleCallback(this.#idle as number);
+    else clearTimeout(this.#idle);
+    this.#idle = null;
+  }
+
+  /** One chunk more, upwards from the lowest that is drawn, until there is enough to find things in. */
+  #fill(): void {
+    this.#idle = null;
+    const chunks = this.#layout.chunks.peek();
+    if (!this.#box || chunks.filter((chunk) => chunk.drawn.peek()).length >= FILLED) return;
+    const lowest = chunks.findLastIndex((chunk) => chunk.drawn.peek());
+    const next = chunks.slice(0, lowest + 1).findLast((chunk) => !chunk.drawn.peek());
+    if (!next) return;
+    next.drawn.value = true;
+    this.#planIdle();
+  }
+}
+
+const draw = (chunks: readonly Chunk[]): void => {
+  for (const chunk of chunks) if (!chunk.drawn.peek()) chunk.drawn.value = true;
+};
+
+/** The first element that ends below the edge, by halving: they follow on each other. */
+function firstBelow(elements: HTMLCollection, edge: number): number {
+  let [low, high] = [0, elements.length - 1];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (elements[middle]!.getBoundingClientRect().bottom > edge) high = middle;
+    else low = middle + 1;
+  }
+  return Math.max(0, low);
+}

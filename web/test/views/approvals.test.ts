@@ -1,0 +1,305 @@
+// @vitest-environment jsdom
+import { h } from "preact";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { deciding } from "../../src/app/deciding";
+import type { ApprovalRow } from "../../src/app/rows";
+import type { Json } from "../../src/model/wire.gen";
+import { Asks } from "../../src/views/approvals/asks";
+import { ApprovalCentre } from "../../src/views/approvals/centre";
+import { asked, clock, remark, verdict } from "../../src/views/approvals/words";
+import { approvalRow, Place } from "./approvals.world";
+
+let place: Place;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  deciding.value = new Map();
+});
+
+afterEach(async () => {
+  place.leave();
+  await pass(100); // what the view had planned for its next frame
+  vi.useRealTimers();
+});
+
+function waiting(rows: ApprovalRow[], scopes?: string[]): void {
+  place = new Place(scopes ? { scopes } : {});
+  place.hub.approvals.value = rows;
+  place.show(h(Asks, {}));
+}
+
+const pass = (milliseconds: number) => vi.advanceTimersByTimeAsync(milliseconds);
+const key = (name: string, init: KeyboardEventInit = {}, target: EventTarget = document.body) =>
+  target.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true, ...init }));
+const decisions = () =>
+  place.asked.filter(({ request }) => request?.method === "POST").map(({ request }) => request?.body);
+const settled = (row: ApprovalRow, by: string, approved: boolean, resolvedBy = "user"): ApprovalRow => ({
+  ...row,
+  state: "resolved",
+  decidedBy: by,
+  decision: { approved, resolvedBy, reason: null },
+});
+
+test("the card says what is asked, shows the whole command, and has the agent's own words on its buttons", async () => {
+  waiting([approvalRow("a1")]);
+  await pass(50);
+  expect(place.one("h3").textContent).toBe("Run a command in ~/project");
+  expect(place.one("pre").textContent).toBe("npm test");
+  expect(place.all(".ask-choices > button").map((one) => one.firstChild?.textContent)).toEqual([
+    "Yes, this once",
+    "Yes, always",
+    "No, not now",
+  ]);
+  expect(place.button("Yes, this once").className).toContain("primary");
+});
+
+test("a tap in the first moments decides nothing", async () => {
+  waiting([approvalRow("a1")]);
+  await pass(300);
+  place.button("Yes, this once").click();
+  key("a");
+  expect(decisions()).toEqual([]);
+  await pass(150);
+  place.button("Yes, this once").click();
+  await pass(50);
+  expect(decisions()).toEqual([{ optionId: "yes" }]);
+});
+
+test("the next card under the finger has its first moments as well", async () => {
+  const [first, second] = [approvalRow("a1"), approvalRow("a2", { created: "2026-03-01T10:00:01.000Z" })];
+  waiting([first, second]);
+  await pass(1000);
+  expect(place.text).toContain("1 of 2");
+  place.button("Yes, this once").click();
+  place.hub.approvals.value = [second];
+  await pass(60);
+  place.button("Yes, this once").click();
+  await pass(50);
+  expect(place.asked.filter(({ request }) => request?.method === "POST").map(({ path }) => path)).toEqual([
+    "approvals/a1",
+  ]);
+});
+
+test.each([
+  ["a", { optionId: "yes" }],
+  ["d", { optionId: "no" }],
+])("the key %s decides", async (letter, body) => {
+  waiting([approvalRow("a1")]);
+  await pass(500);
+  key(letter);
+  await pass(50);
+  expect(decisions()).toEqual([body]);
+});
+
+test("letters that are typed, held or meant for something else decide nothing", async () => {
+  waiting([approvalRow("a1")]);
+  const field = document.body.appendChild(document.createElement("textarea"));
+  await pass(500);
+  key("a", {}, field);
+  key("a", { repeat: true });
+  key("a", { ctrlKey: true });
+  key("a", { isComposing: true });
+  const dialog = document.body.appendChild(document.createElement("dialog"));
+  dialog.setAttribute("open", "");
+  key("a");
+  expect(decisions()).toEqual([]);
+  dialog.remove();
+  field.remove();
+  key("a");
+  await pass(50);
+  expect(decisions()).toHaveLength(1);
+});
+
+test("a card takes the focus from nothing", async () => {
+  place = new Place();
+  const field = document.body.appendChild(document.createElement("textarea"));
+  field.focus();
+  place.show(h(Asks, {}));
+  place.hub.approvals.value = [approvalRow("a1")];
+  await pass(1000);
+  expect(place.all(".ask")).toHaveLength(1);
+  expect(document.activeElement).toBe(field);
+  field.remove();
+});
+
+test("always has a reach, and says so to the hub", async () => {
+  waiting([approvalRow("a1")]);
+  await pass(500);
+  place.button("Always…").click();
+  await pass(50);
+  place.button("In this project").click();
+  await pass(50);
+  expect(decisions()).toEqual([{ decision: "allow", remember: "project" }]);
+});
+
+test("a reason reaches the agent", async () => {
+  waiting([approvalRow("a1")]);
+  await pass(500);
+  place.button("Deny with").click();
+  await pass(50);
+  const field = place.one<HTMLTextAreaElement>("textarea");
+  field.value = " use the other table ";
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+  await pass(50);
+  place.one<HTMLFormElement>("form").requestSubmit();
+  await pass(50);
+  expect(decisions()).toEqual([{ optionId: "no", reason: "use the other table" }]);
+});
+
+test("while it is decided nothing else can be pressed", async () => {
+  waiting([approvalRow("a1")]);
+  place.answer = () => new Promise(() => {});
+  await pass(500);
+  place.button("Yes, this once").click();
+  await pass(50);
+  expect(place.button("Deciding…").disabled).toBe(true);
+  expect(place.all(".ask button:not(.copy)").every((one) => (one as HTMLButtonElement).disabled)).toBe(true);
+});
+
+test("a conflict names the winner, and the card turns into what was decided", async () => {
+  const row = approvalRow("a1");
+  waiting([row]);
+  const details = { decision: { approved: true }, decidedBy: "phone" };
+  place.answer = () => ({
+    status: 409,
+    body: { error: { code: "conflict", message: "m", recoverable: true, details } },
+  });
+  await pass(500);
+  place.button("No, not now").click();
+  await pass(50);
+  expect(place.one("[role=alert]").textContent).toBe("Too late: allowed by phone already.");
+  place.hub.decided.value = new Map([["a1", settled(row, "phone", true)]]);
+  place.hub.approvals.value = [];
+  await pass(60);
+  expect(place.all(".ask")).toHaveLength(0);
+  expect(place.one(".ask-decided").textContent).toContain("Allowed by phone");
+  await pass(7000);
+  expect(place.all(".ask-decided")).toHaveLength(0);
+});
+
+test("of many decisions the last two are told, and the others never come back", async () => {
+  const rows = ["a1", "a2", "a3"].map((id) => approvalRow(id));
+  waiting(rows);
+  await pass(50);
+  for (const row of rows) {
+    place.hub.decided.value = new Map([...place.hub.decided.value, [row.id, settled(row, `by ${row.id}`, true)]]);
+    place.hub.approvals.value = place.hub.approvals.value.slice(1);
+    await pass(50);
+  }
+  expect(place.all(".ask-decided strong").map((one) => one.textContent)).toEqual([
+    "Allowed by by a2",
+    "Allowed by by a3",
+  ]);
+  await pass(6100);
+  expect(place.all(".ask-decided")).toHaveLength(0);
+});
+
+test("a countdown runs where there is a time limit", async () => {
+  vi.setSystemTime(Date.parse("2026-03-01T10:00:00.000Z"));
+  waiting([approvalRow("a1", { expires: "2026-03-01T10:01:30.000Z" })]);
+  await pass(50);
+  expect(place.one("[role=timer]").textContent).toBe("denied in 1:30");
+  await pass(48_000);
+  expect(place.one("[role=timer]").textContent).toBe("denied in 0:42");
+  await pass(60_000);
+  expect(place.one("[role=timer]").textContent).toBe("time is up");
+});
+
+test("the reasons stand open from high on", async () => {
+  const high = approvalRow("a1");
+  high.request = { ...high.request, riskLevel: "high", riskReasons: ["removes files"] };
+  waiting([high]);
+  await pass(50);
+  expect(place.one<HTMLDetailsElement>(".ask-reasons").open).toBe(true);
+  place.hub.approvals.value = [approvalRow("a2")];
+  await pass(50);
+  expect(place.one<HTMLDetailsElement>(".ask-reasons").open).toBe(false);
+});
+
+test("a device that may not approve is told so, and has no keys", async () => {
+  waiting([approvalRow("a1")], ["read"]);
+  await pass(500);
+  key("a");
+  expect(place.text).toContain("This device may only watch");
+  expect(place.all(".ask-choices")).toHaveLength(0);
+  expect(decisions()).toEqual([]);
+});
+
+test("a long command can be seen to its end, and nothing in it hides", async () => {
+  const command = Array.from({ length: 40 }, (_, line) => `echo ${line}`).join("\n") + "\u202e # end";
+  const row = approvalRow("a1");
+  row.request = { ...row.request, preview: { type: "command", command, workingDir: "" } };
+  waiting([row]);
+  await pass(50);
+  expect(place.one("pre").textContent).not.toContain("# end");
+  place.button("Show all (40 lines)").click();
+  await pass(50);
+  expect(place.one("pre").textContent).toContain("echo 39U+202E # end");
+});
+
+test("what agents write is text, never markup", async () => {
+  const row = approvalRow("a1", {
+    options: [{ optionId: "x", name: "<img src=x onerror=alert(1)>", kind: "allow_once" }],
+  });
+  row.request = {
+    ...row.request,
+    riskReasons: ["<script>1</script>"],
+    preview: { type: "description", text: "<b>b</b>" },
+  };
+  waiting([row]);
+  await pass(50);
+  expect(place.all("img, script, b")).toHaveLength(0);
+  expect(place.button("<img src=x")).toBeTruthy();
+});
+
+test("an agent that offers no way to allow can still be refused", async () => {
+  waiting([approvalRow("a1", { options: [] })]);
+  await pass(500);
+  expect(place.text).toContain("no way to allow");
+  key("a");
+  place.button("Deny").click();
+  await pass(50);
+  expect(decisions()).toEqual([{ decision: "deny" }]);
+});
+
+test("a tool that asks its user is answered by its question alone", async () => {
+  waiting([approvalRow("a1")]);
+  place.happen(
+    { type: "custom", namespace: "pilothouse", eventName: "turn_started", data: { turnId: "t" } },
+    { type: "interaction:question", questionId: "q1", question: "Which?", options: ["A", "B"], toolCallId: "call-a1" },
+  );
+  await pass(50);
+  await vi.waitFor(() => expect(place.text).toContain("Which?"));
+  expect(place.all('[aria-label="Approval"]')).toHaveLength(0);
+});
+
+test("the centre has all sessions, with links, and who decided what", async () => {
+  place = new Place();
+  const old = settled(approvalRow("old", { resolved: "2026-03-01T09:00:00.000Z" }), "always:rule_1", false, "policy");
+  place.answer = () => ({ status: 200, body: { approvals: [old] } as unknown as Json });
+  place.hub.approvals.value = [approvalRow("a1"), approvalRow("a2", { sessionId: "ses_2" })];
+  place.show(h(ApprovalCentre, {}));
+  await pass(60);
+  expect(place.all(".centre-group h2 a").map((one) => one.getAttribute("href"))).toEqual([
+    "#/session/ses_1",
+    "#/session/ses_2",
+  ]);
+  expect(place.one(".centre-row").textContent).toContain("Denied by rule always:rule_1");
+});
+
+test("sentences", () => {
+  place = new Place();
+  const row = approvalRow("x");
+  const diff = (text: string): ApprovalRow => ({
+    ...row,
+    request: { ...row.request, preview: { type: "diff", path: "/w/src/a.py", diff: text } },
+  });
+  expect(asked(diff("@@ -1 +1 @@\n-a\n+b\n"), "/w")).toBe("Edit src/a.py");
+  expect(asked(diff("--- /dev/null\n+++ b/a.py\n"), "/w/")).toBe("Create src/a.py");
+  expect(asked(diff("--- a/x\n+++ b/x\n--- a/y\n+++ b/y\n"), "/w")).toBe("Change 2 files");
+  expect(remark(row)).toBe("");
+  expect(remark({ ...row, request: { ...row.request, description: "Try it" } })).toBe("Try it");
+  expect(verdict(settled(row, "laptop", false), "laptop").text).toBe("Denied by you (laptop)");
+  expect(verdict(settled(row, "timeout", false, "timeout")).text).toBe("Denied: nobody decided in time");
+  expect(clock(61.2)).toBe("1:02");
+});
