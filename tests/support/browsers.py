@@ -18,7 +18,7 @@ from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 from .http_client import Client
 from .servers import TOKEN
 
-__all__ = ["Desk", "Size", "browser", "expect", "login_link"]
+__all__ = ["Desk", "Size", "browser", "chromium_program", "expect", "login_link"]
 
 Size = Literal["desk", "phone"]
 SIZES: dict[Size, dict[str, Any]] = {
@@ -37,10 +37,16 @@ EXPECTED = ("net::ERR_", "WebSocket connection to", "responded with a status of 
 """What a browser says of itself when a hub is away or refuses; no page can prevent it."""
 
 
+def chromium_program() -> str | None:
+    """Where the browser is, if there is one."""
+    return os.environ.get("PILOTHOUSE_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+
+
 @contextlib.asynccontextmanager
 async def browser() -> AsyncIterator[Browser]:
-    program = os.environ.get("PILOTHOUSE_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-    assert program, "no Chromium: install Debian's `chromium`, or say where one is by PILOTHOUSE_CHROMIUM"
+    program = chromium_program()
+    if not program:
+        raise SystemExit("no Chromium: install Debian's `chromium`, or say where one is by PILOTHOUSE_CHROMIUM")
     async with async_playwright() as playwright:
         launched = await playwright.chromium.launch(
             executable_path=program,

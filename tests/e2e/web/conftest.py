@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser
 
-from tests.support.browsers import Desk, Size, browser
+from tests.support.browsers import Desk, Size, browser, chromium_program
 from tests.support.servers import ServerProcess, server_process
 from tests.support.web_talk import Talk
 
@@ -21,6 +21,8 @@ async def server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
 
 @pytest.fixture
 async def chromium() -> AsyncIterator[Browser]:
+    if chromium_program() is None:
+        pytest.skip("no Chromium here; PILOTHOUSE_CHROMIUM says where one is")
     async with browser() as launched:
         yield launched
 

@@ -81,10 +81,11 @@ async def question(at: Sitting) -> None:
 
 async def diff(at: Sitting) -> None:
     page = await at.session("fix")
-    await page.locator(".call-head").filter(has_text=re.compile("Edited.*cart.py")).click()
-    changed = page.locator(".call-open").filter(has=page.locator(".diff")).last
-    await expect(changed.locator(".diff-rows")).to_be_visible()
-    await changed.evaluate("card => card.scrollIntoView()")
+    head = page.locator(".call-head").filter(has_text=re.compile("Edited.*cart.py"))
+    await head.click()
+    await head.evaluate("head => head.scrollIntoView()")  # what is far from the screen is not drawn
+    await expect(page.get_by_role("log").locator(".diff-rows")).to_be_visible()
+    await head.evaluate("head => head.scrollIntoView()")
 
 
 async def new(at: Sitting) -> None:
