@@ -15,7 +15,7 @@ LAB ?= $(HOME)/.cache/pilothouse-lab
 CLAUDE_READY := $(LAB)/npm/claude-code/installed
 AGENTS ?= claude claude-code opencode gemini codex goose
 
-.PHONY: help run test web web-check web-test soak lab check format generate bench build clean install
+.PHONY: help run test web web-check web-test screenshots soak lab check format generate bench build clean install
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -70,6 +70,9 @@ web-check: $(WEB_READY) ## the page in the package is what its sources give, and
 
 web-test: $(READY) $(WEB_READY) ## types, build and tests of the page
 	cd $(WEB) && npm run --silent check && npm run --silent build:check && npm run --silent test
+
+screenshots: $(READY) ## the pictures of the documentation anew, by Chromium (PILOTHOUSE_CHROMIUM says where) and scripted agents
+	$(BIN)/python -m tests.support.pictures
 
 check: $(READY) ## formatting, lint, types, generated code
 	$(BIN)/ruff format --check --quiet .

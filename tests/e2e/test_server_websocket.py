@@ -116,6 +116,31 @@ async def test_one_caller_has_so_many_connections(tmp_path: Path) -> None:
 # -- following --
 
 
+async def test_who_draws_is_sent_few_messages_and_every_event(tmp_path: Path) -> None:
+    async with serving(tmp_path) as served, lane(served.port) as drawing, lane(served.port) as eager:
+        session = await served.hub.start_session("demo", tmp_path)
+        await drawing.say("subscribe", sessionIds=[session.id], every=200)
+        await drawing.until("caught_up")
+        await eager.say("subscribe", sessionIds=[session.id])
+        await session.prompt("slow 2")  # a piece every 100 ms
+        stored = await session.committed()
+        for consumer in (drawing, eager):
+            while not consumer.seqs or consumer.seqs[-1] < stored:
+                await consumer.next()
+            assert consumer.seqs == list(range(1, stored + 1))
+        few, many = (sum(one["type"] == "events" for one in consumer.messages) for consumer in (drawing, eager))
+        assert few * 3 < many * 2, (few, many)
+
+
+@pytest.mark.parametrize("every", [-1, 1001, "often", 0.5])
+async def test_how_often_is_checked(tmp_path: Path, every: Any) -> None:
+    async with serving(tmp_path) as served, lane(served.port) as consumer:
+        await consumer.say("subscribe", every=every, requestId=7)
+        refused = await consumer.next()
+        assert (refused["type"], refused["requestId"]) == ("error", 7)
+        assert refused["error"]["details"]["field"] == "every"
+
+
 async def test_history_then_caught_up_then_live(tmp_path: Path) -> None:
     async with serving(tmp_path) as served, lane(served.port) as consumer:
         session = await served.hub.start_session("demo", tmp_path)

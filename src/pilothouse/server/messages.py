@@ -51,13 +51,15 @@ class Authenticate(Message, tag="authenticate"):
 class Subscribe(Message, tag="subscribe"):
     """Follow sessions from cursors on; without `session_ids` all of them, and the cursor is the log's position.
 
-    `after` is one number for all that are named, or a number for each; who is not in it starts at 0.
+    `after` is one number for all that are named, or a number for each; who is not in it starts at 0. `every` is for who
+    draws: at most one message of events in so many milliseconds, once all that was stored has come.
     """
 
     session_ids: Names | None = None
     after: Cursor | dict[str, Cursor] = 0
     batch: bool = True
     source: bool = False
+    every: Annotated[int, Meta(ge=0, le=1000)] = 0
 
 
 class Unsubscribe(Message, tag="unsubscribe"):

@@ -25,13 +25,15 @@ LEAST_BYTES = 16 << 10
 class Subscription:
     """One session, or all of them, from a cursor on."""
 
-    def __init__(self, session_id: str, follower: Follower, end: int, form: Form) -> None:
+    def __init__(self, session_id: str, follower: Follower, end: int, form: Form, pause: float = 0.0) -> None:
         self.session_id = session_id
         self.follower = follower
         self.cursor = follower.cursor
         """Up to where it was written; the follower may hold a batch that waits for its turn."""
         self._end = end
         self._form = form
+        self._pause = pause
+        """Seconds between two live batches, at least."""
 
     async def run(self, outlet: Outlet, frames: Frames, size: Callable[[], int]) -> None:
         """Send what there is, then what comes. Raises LogError, Disconnected, Stalled."""
@@ -44,6 +46,8 @@ class Subscription:
             await outlet.write(frames.of(form, session_id, batch), self._written)
             if was_behind and follower.cursor >= self._end:
                 await self._tell(outlet)
+            if self._pause and not was_behind and len(batch) < BATCH_COUNT:
+                await asyncio.sleep(self._pause)
 
     def _written(self) -> None:
         self.cursor = self.follower.cursor
@@ -75,7 +79,9 @@ class Subscriptions:
     def __contains__(self, session_id: str) -> bool:
         return session_id in self._open
 
-    async def add(self, session_id: str, after: int, form: Form, request_id: str | int | None = None) -> None:
+    async def add(
+        self, session_id: str, after: int, form: Form, request_id: str | int | None = None, pause: float = 0.0
+    ) -> None:
         """Follow a session (or all) from a cursor on, in place of what was followed of it. Raises UnknownSession."""
         log = self._log
         last = await (log.last_position() if session_id == ALL else log.last_seq(session_id))
@@ -91,7 +97,7 @@ class Subscriptions:
         )
         resume = "reset" if reset else "ok"
         await self._outlet.say("subscribed", requestId=request_id, **place, after=start, resume=resume, reason=why)
-        subscription = Subscription(session_id, follower, last, form)
+        subscription = Subscription(session_id, follower, last, form, pause)
         self._open[session_id] = subscription, self._tasks.create_task(self._run(subscription))
 
     async def remove(self, session_id: str) -> bool:

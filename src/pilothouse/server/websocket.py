@@ -235,10 +235,11 @@ class Consumer:
 
     async def _subscribe(self, message: Subscribe) -> None:
         form, after, limit = Form(message.batch, message.source), message.after, self._server.limits.subscriptions
+        pause = message.every / 1000
         if message.session_ids is None:
             if not isinstance(after, int):
                 raise HttpError(422, "invalid", "without `sessionIds` the cursor is one number", field="after")
-            await self._subscriptions.add(ALL, after, form, message.request_id)
+            await self._subscriptions.add(ALL, after, form, message.request_id, pause)
             return
         for session_id in dict.fromkeys(message.session_ids):
             try:
@@ -249,7 +250,7 @@ class Consumer:
                         f"{limit} sessions can be followed; leave `sessionIds` out for all",
                     )
                 start = after if isinstance(after, int) else after.get(session_id, 0)
-                await self._subscriptions.add(session_id, start, form, message.request_id)
+                await self._subscriptions.add(session_id, start, form, message.request_id, pause)
             except (Disconnected, Stalled):
                 raise
             except Exception as exc:

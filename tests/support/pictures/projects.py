@@ -102,7 +102,7 @@ CODES_STRICT = (
 
 FILES = {
     "shop": {"cart.py": CART, "codes.py": CODES, "test_cart.py": TEST_CART, "README.md": "# Shop\n"},
-    "website": {"package.json": '{"name": "website"}\n', "README.md": "# Website\n"},
+    "website": {"Makefile": "docs:\n\t@echo 38 pages\n", "README.md": "# Website\n"},
     "infra": {"main.tf": 'terraform {\n  required_version = ">= 1.9"\n}\n'},
     "mobile-app": {"README.md": "# Mobile app\n"},
     "api": {"pyproject.toml": '[project]\nname = "api"\n', "README.md": "# API\n"},

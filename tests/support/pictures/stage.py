@@ -29,13 +29,17 @@ from ..servers import ROOT, TOKEN
 from . import projects, stories
 
 NOW = dt.datetime(2026, 3, 12, 10, 42, tzinfo=dt.UTC)
-TICK = dt.timedelta(milliseconds=20)
+TICK = dt.timedelta(milliseconds=300)
 PATIENCE = 20
 SETTLING = 1.5
 """Seconds after which a session's row has the time of its last event."""
 TITLES = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI", "opencode": "OpenCode"}
 EDITS = {"autoApprove": {"reads": True, "searches": True, "writes": True}}
 READS = {"autoApprove": {"reads": True, "searches": True}}
+
+
+DEVICES = (("Pixel 9", ["read", "prompt", "approve"], 1), ("Tablet in the kitchen", ["read"], 26 * 60))
+"""Names, scopes, and minutes since they were seen."""
 
 
 class Past(NamedTuple):
@@ -163,7 +167,7 @@ async def _play(hub: Hub, clock: Clock, root: Path, past: Past) -> str:
             if past.name in READY and await READY[past.name](hub, session):
                 break
             await asyncio.sleep(0.02)
-    clock.set(past.ago)
+    clock.set(past.ago + 0.2)
     await asyncio.sleep(SETTLING)
     return session.id
 
@@ -195,15 +199,10 @@ READY = {"approval": _asks, "command": _asks, "question": _questions, "running":
 """Whether a session is where it is wanted, for those that do not simply end."""
 
 
-async def _pair(client: Client, clock: Clock) -> None:
-    for name, scopes, ago in (
-        ("Pixel 9", ["read", "prompt", "approve"], 1),
-        ("Tablet in the kitchen", ["read"], 26 * 60),
-    ):
+async def _pair(owner: Client, clock: Clock) -> None:
+    for name, scopes, ago in DEVICES:
         clock.set(ago)
-        made = (await client.request("POST", "/pairings", {"scopes": scopes})).json()
-        ticket = made["url"].partition("#pair=")[2]
-        answer = await Client(client.port).request(
-            "POST", "/pair", {"ticket": ticket, "code": made["code"], "name": name}
-        )
-        assert answer.status in (200, 201), answer.body
+        made = (await owner.request("POST", "/pairings", {"scopes": scopes})).json()
+        given = {"ticket": made["url"].partition("#pair=")[2], "code": made["code"], "name": name}
+        paired = await Client(owner.port).request("POST", "/pair", given)
+        await Client(owner.port, token=paired.json()["credential"]).request("GET", "/whoami")

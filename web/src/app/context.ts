@@ -1,7 +1,6 @@
 /** What every view may reach without being handed it: the hub, and the session that is open. */
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
-import type { SessionItem } from "../model/wire.gen";
 import type { Hub } from "./hub";
 import type { OpenSession } from "./open";
 
@@ -18,9 +17,4 @@ export function useOpen(): OpenSession {
   const open = useContext(OpenContext);
   if (!open) throw new Error("no open session around this view");
   return open;
-}
-
-/** Draw the view again when the item changes. */
-export function useItem(item: SessionItem): void {
-  void useOpen().version(item).value;
 }

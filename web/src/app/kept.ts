@@ -54,8 +54,9 @@ export class Kept {
     return this.#next(async () => void (await this.#caches?.delete(this.#name).catch(() => false)));
   }
 
+  /** What fails is not kept; it must not keep what comes later, such as to forget, from being done. */
   #next(work: () => Promise<void>): Promise<void> {
-    return (this.#last = this.#last.then(work));
+    return (this.#last = this.#last.then(work).catch(() => {}));
   }
 
   get #name(): string {

@@ -6,6 +6,7 @@
  * settled elsewhere is taken away again.
  */
 import { computed, effect } from "@preact/signals";
+import { isObject } from "../model/json";
 import type { Hub } from "./hub";
 import { dotIcon } from "./icon";
 import { go, type Route, route } from "./route";
@@ -52,14 +53,26 @@ export function watchNotifications(hub: Hub): () => void {
       if (hub.rows.value) notes.sessions(hub.rows.value);
     }),
     () => notes.end(),
+    listenToWorker(),
   ];
   return () => stops.forEach((stop) => stop());
 }
 
-/** How many things wait for somebody: every approval, and every session that asks. */
-export function countNeeded(hub: Pick<Hub, "approvals" | "rows">): number {
-  let count = hub.approvals.value.length;
-  for (const row of hub.rows.value?.values() ?? []) if (row.status === "waiting_for_input") count += 1;
+/** A notification was touched that the service worker shows. */
+function listenToWorker(): () => void {
+  const worker = globalThis.navigator?.serviceWorker;
+  const lead = ({ data }: MessageEvent<unknown>) => {
+    if (isObject(data) && typeof data["sessionId"] === "string") go({ view: "session", id: data["sessionId"] });
+  };
+  worker?.addEventListener("message", lead);
+  return () => worker?.removeEventListener("message", lead);
+}
+
+/** How many things wait for somebody: every approval, and every session that asks; without those of one session. */
+export function countNeeded(hub: Pick<Hub, "approvals" | "rows">, without?: string): number {
+  let count = hub.approvals.value.filter(({ sessionId }) => sessionId !== without).length;
+  for (const { id, status } of hub.rows.value?.values() ?? [])
+    if (status === "waiting_for_input" && id !== without) count += 1;
   return count;
 }
 
@@ -203,17 +216,21 @@ class Notes {
       this.#shown.set(key, made);
     } catch {
       // a phone shows them only by the service worker, which leads to `data.sessionId` when one is touched
-      void this.#byWorker(key, title, options);
+      this.#byWorker(key, title, options).catch(() => {}); // the leave to show them may just have been taken back
     }
   }
 
   async #byWorker(key: string, title: string, options: NotificationOptions & { tag: string }): Promise<void> {
     const worker = await navigator.serviceWorker?.getRegistration();
     if (!worker) return;
-    await worker.showNotification(title, options);
-    const close = () =>
+    let settled = false;
+    const close = () => {
+      settled = true;
       void worker.getNotifications({ tag: options.tag }).then((all) => all.forEach((one) => one.close()));
+    };
     this.#shown.set(key, { close });
+    await worker.showNotification(title, options);
+    if (settled) close(); // while it was being shown
   }
 
   #settle(key: string): void {

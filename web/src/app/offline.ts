@@ -30,10 +30,6 @@ let over = false;
 
 // -- what the hub told --------------------------------------------------------------------------------------------------
 
-/** A session as it was last read or shown here; null if it is not kept. */
-export const cachedSession = (id: string): Promise<Json> => kept.session(id);
-export const cachedSessions = async (): Promise<SessionRow[] | null> =>
-  (await kept.rows()) as unknown as SessionRow[] | null;
 /** At logout: nothing is kept any more until the page is loaded again. */
 export function forget(): Promise<void> {
   over = true;
@@ -52,7 +48,8 @@ export function keeping(ports: Ports, store: Kept = kept): Ports {
         if (isState(body)) return { status: 200, body };
         if (answer instanceof Error) throw answer;
       } else if (answer.status === 401) void store.forget();
-      else if (id !== null && answer.status === 200 && isState(answer.body)) void store.keepSession(id, answer.body);
+      else if (id !== null && !over && answer.status === 200 && isState(answer.body))
+        void store.keepSession(id, answer.body);
       return answer;
     },
   };
@@ -75,15 +72,14 @@ export function watchOffline(hub: Hub): () => void {
 
 function keepShown(hub: Hub): void {
   if (over || hub.me.peek() === null || hub.status.peek().phase === "refused") return;
-  const rows = hub.sessions.peek().slice(0, ROWS);
-  void kept.keepRows(rows as unknown as Json[]);
+  if (hub.rows.peek()) void kept.keepRows(hub.sessions.peek().slice(0, ROWS) as unknown as Json[]);
   const open = opened.peek();
   const session = open?.session.peek();
   if (open && session && session.fields.seq > 0) void kept.keepSession(open.id, session.snapshot() as unknown as Json);
 }
 
 async function showRows(hub: Hub): Promise<void> {
-  const rows = await cachedSessions();
+  const rows = (await kept.rows()) as unknown as SessionRow[] | null;
   if (rows && hub.rows.peek() === null && hub.status.peek().phase !== "refused")
     hub.rows.value = new Map(rows.map((row) => [row.id, row]));
 }

@@ -6,9 +6,9 @@
  * at which it still looks alive.
  */
 /** The share of the main thread that drawing may take, while it keeps the bound below. */
-const SHARE = 1 / 16;
+const SHARE = 1 / 20;
 /** Milliseconds between two drawings, at most. */
-const SLOWEST = 250;
+const SLOWEST = 300;
 /** Drawings that are cheaper than this many milliseconds come with every frame. */
 const CHEAP = 1;
 

@@ -63,10 +63,10 @@ export function press(event: KeyboardEvent): void {
 /** Some browsers end a composition before its last key; that one has the code 229. */
 export const isComposing = (event: KeyboardEvent): boolean => event.isComposing || event.keyCode === 229;
 
-export const isMac = (): boolean => /Mac|iPhone|iPad/.test(globalThis.navigator?.platform ?? "");
+const isMac = (): boolean => /Mac|iPhone|iPad/.test(globalThis.navigator?.platform ?? "");
 
 /** What was pressed, as `Shortcut.keys` has it. */
-export function keysOf(event: KeyboardEvent): string {
+function keysOf(event: KeyboardEvent): string {
   const mod = isMac() ? event.metaKey : event.ctrlKey;
   const other = isMac() ? event.ctrlKey : event.metaKey;
   const key = keyOf(event);

@@ -3,6 +3,7 @@ import { effect, type Signal, signal } from "@preact/signals";
 import type { Json } from "../model/wire.gen";
 
 const PREFIX = "pilothouse:";
+let over = false;
 
 export function read<Value extends Json>(name: string, otherwise: Value): Value {
   try {
@@ -14,11 +15,22 @@ export function read<Value extends Json>(name: string, otherwise: Value): Value 
 }
 
 export function write(name: string, value: Json): void {
+  if (over) return;
   try {
     if (value === null) localStorage.removeItem(PREFIX + name);
     else localStorage.setItem(PREFIX + name, JSON.stringify(value));
   } catch {
     // full, or forbidden by the browser's settings: nothing that the page cannot do without
+  }
+}
+
+/** At logout: all of it goes, and nothing comes back before the page is loaded again, as drafts would when it is left. */
+export function wipe(): void {
+  over = true;
+  try {
+    for (const key of Object.keys(localStorage)) if (key.startsWith(PREFIX)) localStorage.removeItem(key);
+  } catch {
+    // where nothing can be kept there is nothing to remove
   }
 }
 

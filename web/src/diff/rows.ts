@@ -73,14 +73,6 @@ export function fold(lines: readonly LineRow[], context = 3): DiffRow[] {
   return rows;
 }
 
-/** The rows with some gaps opened. */
-export function unfold(rows: readonly DiffRow[], open: ReadonlySet<DiffRow>): readonly DiffRow[] {
-  if (!open.size) return rows;
-  return rows.flatMap((row): readonly DiffRow[] =>
-    row.kind === "gap" && row.lines.length && open.has(row) ? row.lines : [row],
-  );
-}
-
 /** At most so many rows, and how many are left out. */
 export function limited(rows: DiffRow[], limit = ROW_LIMIT): { rows: DiffRow[]; cut?: number } {
   return rows.length > limit ? { rows: rows.slice(0, limit), cut: rows.length - limit } : { rows };

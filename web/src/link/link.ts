@@ -123,9 +123,9 @@ export class Link {
     }
   }
 
-  /** Somebody logged in: try again. */
+  /** Somebody logged in, perhaps as another one than before: come anew. */
   retry(): void {
-    if (this.#status.phase !== "refused") return;
+    if (this.#status.phase === "closed") return;
     this.#failures = this.#ungreeted = 0;
     this.#connect();
   }

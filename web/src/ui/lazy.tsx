@@ -1,18 +1,22 @@
-/** Views that are rarely wanted come when they are: a part of the page that loads by itself. */
+/** Parts of the page that are fetched when they are first wanted. */
 import { type ComponentChildren, type ComponentType, createElement } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-/** The component that `load` gives; until it is there `waiting` is shown, and where it cannot come, the way out. */
+/** What is shown in its place; `again` once it could not be fetched. */
+type StandIn<Props> = (props: Props, again: (() => void) | null) => ComponentChildren;
+
 export function lazily<Props extends object>(
   load: () => Promise<ComponentType<Props>>,
-  waiting: ComponentChildren = null,
+  standIn: StandIn<Props> = (_, again) => again && <Missing again={again} />,
 ): ComponentType<Props> {
   let loaded: ComponentType<Props> | null = null;
   return function Lazy(props: Props) {
     const [, draw] = useState(0);
     const [failed, setFailed] = useState(false);
     useEffect(() => {
-      if (loaded || failed) return;
+      // another one of these may have fetched it since this one was drawn
+      if (loaded) draw(1);
+      if (loaded || failed) return undefined;
       let here = true;
       load().then(
         (found) => {
@@ -21,21 +25,23 @@ export function lazily<Props extends object>(
         },
         () => here && setFailed(true),
       );
-      return () => {
-        here = false;
-      };
+      return () => void (here = false);
     }, [failed]);
     if (loaded) return createElement(loaded, props);
-    return failed ? <Missing again={() => setFailed(false)} /> : <>{waiting}</>;
+    return <>{standIn(props, failed ? () => setFailed(false) : null)}</>;
   };
 }
 
-function Missing({ again }: { again(): void }) {
+/** A hub of a newer version has other files, which only a page that is loaded again asks for. */
+export function Missing({ again }: { again(): void }) {
   return (
     <p class="missing" role="alert">
       This part of the page could not be loaded.{" "}
       <button type="button" class="button" onClick={again}>
         Try again
+      </button>{" "}
+      <button type="button" class="button quiet" onClick={() => location.reload()}>
+        Reload the page
       </button>
     </p>
   );

@@ -3,8 +3,10 @@
  *
  * The page is asked for first and taken from the cache when there is no answer; its files have their content in their
  * names and never change. A new version waits until somebody wants it. The build says which files there are.
+ *
+ * A notification that a page showed by it leads to the session it is about, in a page that is open or in a new one.
  */
-import { cacheName, isOutdated, treatmentOf } from "./treatment";
+import { addressOf, cacheName, isOutdated, treatmentOf } from "./treatment";
 
 declare const SHELL: readonly string[];
 declare const VERSION: string;
@@ -16,11 +18,24 @@ interface FetchEvent extends ExtendableEvent {
   readonly request: Request;
   respondWith(answer: Promise<Response>): void;
 }
+interface NotificationEvent extends ExtendableEvent {
+  readonly notification: Notification;
+}
+interface Client {
+  readonly url: string;
+  focus(): Promise<unknown>;
+  postMessage(data: unknown): void;
+}
 interface Worker {
   readonly registration: { readonly scope: string };
+  readonly clients: {
+    matchAll(wanted: { type: "window"; includeUncontrolled: true }): Promise<readonly Client[]>;
+    openWindow(address: string): Promise<unknown>;
+  };
   skipWaiting(): Promise<void>;
   addEventListener(type: "install" | "activate", act: (event: ExtendableEvent) => void): void;
   addEventListener(type: "fetch", act: (event: FetchEvent) => void): void;
+  addEventListener(type: "notificationclick", act: (event: NotificationEvent) => void): void;
   addEventListener(type: "message", act: (event: MessageEvent) => void): void;
 }
 
@@ -43,6 +58,21 @@ worker.addEventListener("message", ({ data, ports }) => {
   if (data === "version") ports[0]?.postMessage(VERSION);
   if (data === "take over") void worker.skipWaiting();
 });
+
+worker.addEventListener("notificationclick", (event) => {
+  event.notification.close();
+  event.waitUntil(lead(event.notification.data));
+});
+
+async function lead(data: unknown): Promise<void> {
+  const id = (data as { sessionId?: unknown } | null)?.sessionId;
+  if (typeof id !== "string") return;
+  const pages = await worker.clients.matchAll({ type: "window", includeUncontrolled: true });
+  const page = pages.find(({ url }) => url.startsWith(scope));
+  if (!page) return void (await worker.clients.openWindow(addressOf(scope, id)));
+  page.postMessage({ sessionId: id });
+  await page.focus();
+}
 
 async function fill(): Promise<void> {
   const cache = await caches.open(name);

@@ -22,6 +22,10 @@ export function treatmentOf({ method, url, mode }: Asked, scope: string, files: 
   return files.has(path) ? "file" : "leave";
 }
 
+/** Where the page shows a session. */
+export const addressOf = (scope: string, sessionId: string): string =>
+  new URL(`#/session/${encodeURIComponent(sessionId)}`, scope).href;
+
 /** Caches belong to an origin, which may have hubs below several paths, so a name has the path in it. */
 export const cacheName = (scope: string, version: string): string => `${familyOf(scope)}${version}`;
 

@@ -59,6 +59,18 @@ test("without caches nothing is kept and nothing fails", async () => {
   expect([await kept.session("s"), await kept.rows()]).toEqual([null, null]);
 });
 
+test("a cache that fails keeps nothing from being forgotten", async () => {
+  const caches = testCaches();
+  const kept = new Kept(caches, "http://hub/");
+  await kept.keepRows([{ id: "1" }]);
+  const open = caches.open.bind(caches);
+  caches.open = async (name) =>
+    Object.assign(await open(name), { keys: () => Promise.reject(new Error("the disk is full")) });
+  await kept.keepSession("s", state(1));
+  await kept.forget();
+  expect(caches.names.size).toBe(0);
+});
+
 test("paths of a session's state", () => {
   expect(sessionOf("sessions/ses_1")).toBe("ses_1");
   expect(sessionOf("sessions/a%2Fb")).toBe("a/b");

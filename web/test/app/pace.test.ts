@@ -53,14 +53,14 @@ test("what is dear takes a small share of the time", () => {
   for (const cost of [4, 8, 12]) {
     const { drawings } = drawn(() => cost);
     expect(drawings.length * cost).toBeLessThan(5000 / 10);
-    expect(drawings.length).toBeGreaterThan(5000 / 300);
+    expect(drawings.length).toBeGreaterThan(5000 / 350);
   }
 });
 
 test("however dear it is, the page goes on being drawn", () => {
   const { drawings } = drawn(() => 100);
   const apart = drawings.slice(1).map((time, at) => time - drawings[at]!);
-  expect(Math.max(...apart)).toBeLessThan(400);
+  expect(Math.max(...apart)).toBeLessThan(450);
 });
 
 test("one slow drawing does not slow the next ones for long", () => {

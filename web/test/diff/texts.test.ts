@@ -1,11 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type DiffRow, type FileDiff, type LineRow, side, unfold } from "../../src/diff/rows";
+import { type DiffRow, type FileDiff, type LineRow, side } from "../../src/diff/rows";
 import { diffTexts } from "../../src/diff/texts";
 import { wordMarks } from "../../src/diff/words";
 
-const all = (diff: FileDiff): LineRow[] =>
-  unfold(diff.rows, new Set(diff.rows.filter((row) => row.kind === "gap"))) as LineRow[];
+const all = (diff: FileDiff): LineRow[] => diff.rows.flatMap((row) => (row.kind === "gap" ? row.lines : [row]));
 const brief = (rows: readonly DiffRow[]): string[] =>
   rows.map((row) =>
     row.kind === "gap" ? `… ${row.count}` : `${{ same: " ", added: "+", removed: "-" }[row.kind]}${row.text}`,

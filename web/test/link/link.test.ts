@@ -86,6 +86,15 @@ describe("coming in", () => {
     await settled();
     expect(page.seqs).toEqual(upTo(5));
   });
+
+  test("who logs in as somebody else comes anew, and misses and doubles nothing", async () => {
+    const page = await live();
+    page.link.retry();
+    expect(page.link.status.phase).toBe("reconnecting");
+    await settled();
+    expect([page.world.opened, page.link.status.phase]).toEqual([2, "live"]);
+    expect(page.seqs).toEqual(upTo(5));
+  });
 });
 
 describe("coming back", () => {

@@ -254,6 +254,31 @@ test("a prompt that begins while it is edited is not edited any more, and nothin
   expect(place.button("Queue")).toBeTruthy();
 });
 
+test("what was in the field before a prompt was edited is there again, however the editing ends", async () => {
+  await compose();
+  queue = [{ promptId: "p1", content: [{ type: "text", text: "waiting" }] }];
+  place.tell("turn_started", { turnId: "t1" });
+  await pass(60);
+  await type("half a thought");
+  place.button("Edit").click();
+  await pass(60);
+  expect(field().value).toBe("waiting");
+  const { id } = place.open;
+  place.leave();
+  await pass(60);
+  expect(draftOf(id).text.value).toBe("half a thought");
+
+  await compose(undefined, id);
+  place.tell("turn_started", { turnId: "t1" });
+  await pass(60);
+  place.button("Edit").click();
+  await pass(60);
+  queue = [];
+  place.tell("turn_started", { turnId: "p1" });
+  await pass(100);
+  expect(field().value).toBe("waiting\n\nhalf a thought");
+});
+
 test("↑ without a queue brings back what was said last", async () => {
   await compose();
   const content = [{ type: "text", text: "said before" }];

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { cacheName, isOutdated, treatmentOf } from "../../src/worker/treatment";
+import { parseRoute } from "../../src/app/route";
+import { addressOf, cacheName, isOutdated, treatmentOf } from "../../src/worker/treatment";
 
 const files = new Set(["assets/main-A.js", "icon.svg"]);
 
@@ -38,4 +39,10 @@ test("only earlier versions of the same place are outdated", () => {
   expect(isOutdated(cacheName("https://site/", "1"), scope, "2")).toBe(false);
   expect(isOutdated(cacheName("https://site/hub/inner/", "1"), scope, "2")).toBe(false);
   expect(isOutdated("somebody else's", scope, "2")).toBe(false);
+});
+
+test("a notification leads to where the page shows its session", () => {
+  const address = new URL(addressOf("https://site/hub/", "ses/1"));
+  expect(address.href.startsWith("https://site/hub/#")).toBe(true);
+  expect(parseRoute(address.hash)).toEqual({ view: "session", id: "ses/1" });
 });

@@ -4,8 +4,6 @@
  * The text itself is never in them; who draws a line cuts its own text, so colours can be late or wrong but never
  * change what is read.
  */
-import type { Mark } from "../../diff/rows";
-
 /** What the page has a colour for; "" is plain. */
 export type Scope =
   "" | "comment" | "keyword" | "string" | "number" | "name" | "type" | "added" | "removed" | "strong" | "em";
@@ -19,10 +17,13 @@ export interface Part {
   readonly marked: boolean;
 }
 
+/** A part of the text to be marked, from one character up to another. */
+export type Marked = readonly [from: number, to: number];
+
 const PLAIN: Line = [];
 
 /** The text cut wherever its colour begins or ends, or a mark does. */
-export function parts(text: string, spans: Line = PLAIN, marks: readonly Mark[] = []): Part[] {
+export function parts(text: string, spans: Line = PLAIN, marks: readonly Marked[] = []): Part[] {
   const found: Part[] = [];
   let at = 0;
   let mark = 0;

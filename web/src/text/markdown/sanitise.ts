@@ -46,7 +46,7 @@ const TAG = /<(?:"[^"]*"|'[^']*'|[^"'<>])*[>"']?/g;
  * Styles, handlers and what is about the document are dropped in any case. A browser reports them to the page's policy as soon as it reads them, in
  * a document that is shown to nobody too; so they lose their names before that.
  */
-export const declawed = (html: string): string =>
+const declawed = (html: string): string =>
   html.replace(TAG, (tag) =>
     tag.replace(/^<(\/?)(style|base|meta|link)/i, "<$1x-$2").replace(/([\s"'/])(style|on\w+)(?=\s*=)/gi, "$1x-$2"),
   );

@@ -16,11 +16,13 @@ import { asked, verdict } from "./words";
 /** Milliseconds that a decision stays: another's is news, one's own is not. */
 const THEIRS = 6000;
 const OWN = 1500;
+/** Letters that are read out. */
+const LONGEST = 160;
 
 type Ask = { id: string; approval: ApprovalRow } | { id: string; question: Question };
 
 /** In the order in which they were asked. A tool that asks its user is answered by the question, so that comes alone. */
-export function asksOf(approvals: readonly ApprovalRow[], questions: readonly Question[]): Ask[] {
+function asksOf(approvals: readonly ApprovalRow[], questions: readonly Question[]): Ask[] {
   const calls = new Set(questions.map(({ toolCallId }) => toolCallId).filter(Boolean));
   const plain = approvals.filter(({ request }) => !calls.has(request.toolCallId));
   const all = [
@@ -51,11 +53,15 @@ export function Asks() {
       {ask && "approval" in ask && <ApprovalCard key={ask.id} approval={ask.approval} keys aside={pager} />}
       {ask && "question" in ask && <LazyQuestion key={ask.id} question={ask.question} aside={pager} />}
       <p class="aside" role="status">
-        {asks.length ? `${asks.length} waiting for you` : ""}
+        {ask ? `Waiting for you: ${wordsOf(ask, hub.row(open.id)?.cwd)}` : ""}
+        {asks.length > 1 && `, and ${asks.length - 1} more`}
       </p>
     </div>
   );
 }
+
+const wordsOf = (ask: Ask, cwd: string | undefined): string =>
+  ("approval" in ask ? asked(ask.approval, cwd) : ask.question.question).slice(0, LONGEST);
 
 function Pager({ place, count, go }: { place: number; count: number; go(by: number): void }) {
   return (
@@ -108,7 +114,7 @@ function Decided({ row, done }: { row: ApprovalRow; done(): void }) {
   useEffect(() => {
     const timer = setTimeout(done, own && !ruleless ? OWN : THEIRS);
     return () => clearTimeout(timer);
-  }, [ruleless]);
+  }, [own, ruleless]);
   const { allowed, text, reason } = verdict(row, own ? hub.me.value?.name : undefined);
   return (
     <p class={`ask-decided small ${allowed ? "allowed" : "denied"}`} role="status">

@@ -40,13 +40,13 @@ export function ApprovalCard({ approval, keys = false, aside }: Props) {
   const cwd = hub.row(approval.sessionId)?.cwd;
   const said = remark(approval);
   return (
-    <section class={`ask card ${riskLevel}`} aria-label="Approval">
+    <section class={`ask card ${riskLevel}`} aria-label={`Approval: ${asked(approval, cwd)}`}>
       {keys && may && <Keys allow={allowOnce(approval.options)} deny={denyOnce(approval.options)} choose={choose} />}
       <header class="ask-head">
         <Icon name="shield" />
-        <h3 class="ask-title">
+        <h2 class="ask-title">
           <Seen text={asked(approval, cwd)} />
-        </h3>
+        </h2>
         <RiskChip level={riskLevel} />
         {aside}
       </header>

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { useHub } from "../../app/context";
 import { words } from "../../app/hub";
 import { hrefOf } from "../../app/route";
-import type { ApprovalRow } from "../../app/rows";
+import type { ApprovalRow, SessionRow } from "../../app/rows";
 import { Icon } from "../../ui/icon";
 import { ago, moment } from "../../ui/time";
 import { ApprovalCard } from "./card";
@@ -16,9 +16,10 @@ export function ApprovalCentre() {
   const hub = useHub();
   const groups = grouped(hub.approvals.value);
   const keyed = hub.approvals.value.length === 1;
+  const asking = hub.sessions.value.filter(({ status }) => status === "waiting_for_input");
   return (
     <div class="centre">
-      {!groups.size && (
+      {!groups.size && !asking.length && (
         <p class="centre-none muted">
           <Icon name="check" /> Nobody waits for you.
         </p>
@@ -31,8 +32,27 @@ export function ApprovalCentre() {
           ))}
         </section>
       ))}
+      {asking.map((row) => (
+        <Asking key={row.id} row={row} />
+      ))}
       <Recent />
     </div>
+  );
+}
+
+/** A question is known to its session alone, which is where it is answered. */
+function Asking({ row }: { row: SessionRow }) {
+  return (
+    <section class="centre-group" aria-label={`Question in ${sessionName(row)}`}>
+      <SessionLink id={row.id} />
+      <div class="ask card centre-question">
+        <Icon name="question" />
+        <p>Asks you something.</p>
+        <a class="button" href={hrefOf({ view: "session", id: row.id })}>
+          Answer
+        </a>
+      </div>
+    </section>
   );
 }
 
@@ -40,7 +60,9 @@ function SessionLink({ id }: { id: string }) {
   const row = useHub().row(id);
   return (
     <h2 class="centre-session">
-      <a href={hrefOf({ view: "session", id })}>{sessionName(row)}</a>
+      <a href={hrefOf({ view: "session", id })}>
+        <bdi>{sessionName(row)}</bdi>
+      </a>
       {row && <span class="muted small">{row.agent}</span>}
     </h2>
   );

@@ -47,7 +47,7 @@ function Plain({ approval, sending, choose, keys, open }: Props & { open(what: "
       <button
         key={`${option.kind} ${option.optionId}`}
         type="button"
-        class={`button ${look}`}
+        class={`button ${look}${option.kind.endsWith("_once") ? " once" : ""}`}
         disabled={busy}
         aria-keyshortcuts={key || undefined}
         onClick={() => choose(decision)}
@@ -64,7 +64,7 @@ function Plain({ approval, sending, choose, keys, open }: Props & { open(what: "
       {yes.map((option, place) => button(option, place ? "" : "primary", letter(option, "allow_once", "a")))}
       {no.map((option) => button(option, "", letter(option, "reject_once", "d")))}
       {!no.length && (
-        <button type="button" class="button" disabled={busy} onClick={() => choose(denyOnce(options))}>
+        <button type="button" class="button once" disabled={busy} onClick={() => choose(denyOnce(options))}>
           Deny {keys && <kbd>d</kbd>}
         </button>
       )}

@@ -1,17 +1,6 @@
-/** Time for views that count down. */
+/** How long an answer may take, and how early one may come. */
 import { useEffect, useState } from "preact/hooks";
-
-/** Now, anew every second as long as there is something to count. */
-export function useNow(counting: boolean): number {
-  const [now, setNow] = useState(() => Date.now());
-  useEffect(() => {
-    if (!counting) return;
-    setNow(Date.now());
-    const timer = setInterval(() => setNow(Date.now()), 1000);
-    return () => clearInterval(timer);
-  }, [counting]);
-  return now;
-}
+import { useNow } from "../../ui/now";
 
 /** Seconds until a moment, null where none is set. */
 export function useCountdown(until: string | null | undefined): number | null {
@@ -22,7 +11,7 @@ export function useCountdown(until: string | null | undefined): number | null {
 }
 
 /** Milliseconds in which what has just appeared under a finger takes no tap. */
-export const GUARD = 400;
+const GUARD = 400;
 
 /** False for as long as the guard lasts. */
 export function useReady(): boolean {

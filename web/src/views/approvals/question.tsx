@@ -50,9 +50,9 @@ export function QuestionCard({ question, aside }: Props) {
     <section class="ask card" aria-label="Question">
       <header class="ask-head">
         <Icon name="question" />
-        <h3 class="ask-title">
+        <h2 class="ask-title">
           <Seen text={question.question || "The agent has a question"} />
-        </h3>
+        </h2>
         {aside}
       </header>
       <div class="ask-body">

@@ -4,7 +4,7 @@ import type { ApprovalRow } from "../../app/rows";
 import { nameOf } from "../../app/rows";
 
 /** A directory as people call it. */
-export const homely = (path: string): string => path.replace(/^(?:\/home\/[^/]+|\/Users\/[^/]+|\/root)(?=\/|$)/, "~");
+const homely = (path: string): string => path.replace(/^(?:\/home\/[^/]+|\/Users\/[^/]+|\/root)(?=\/|$)/, "~");
 
 /** A path as seen from the session's directory. */
 export function below(path: string, cwd: string | undefined): string {

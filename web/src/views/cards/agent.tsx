@@ -19,7 +19,7 @@ export function Agent({ call }: { call: ToolCall }) {
     <div class="sub">
       {task && (
         <section>
-          <h4 class="sub-title">Task</h4>
+          <p class="sub-title">Task</p>
           <Markdown text={task} />
         </section>
       )}
@@ -36,7 +36,7 @@ export function Agent({ call }: { call: ToolCall }) {
       )}
       {result && (
         <section>
-          <h4 class="sub-title">Result</h4>
+          <p class="sub-title">Result</p>
           <Markdown text={result.slice(0, 100_000)} />
         </section>
       )}

@@ -53,9 +53,19 @@ export function ArtifactCard({ item }: { item: Artifact }) {
   useVersion(item);
   const made = madeOf(item.artifact);
   const session = useSource().session.value?.fields.id ?? "";
-  const [look, icon] = made ? lookOf(made) : (["none", "file"] as const);
-  const [open, toggle] = useFold(item, look === "image");
-  if (!made) return null;
+  const [open, toggle] = useFold(item, made !== null && lookOf(made)[0] === "image");
+  return made && <MadeCard made={made} session={session} open={open} toggle={toggle} />;
+}
+
+interface MadeProps {
+  made: Made;
+  session: string;
+  open: boolean;
+  toggle(): void;
+}
+
+export function MadeCard({ made, session, open, toggle }: MadeProps) {
+  const [look, icon] = lookOf(made);
   const url = path("sessions", session, "artifacts", made.id);
   return (
     <article class={`artifact card${open ? " call-open" : ""}`}>

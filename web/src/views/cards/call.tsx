@@ -3,16 +3,18 @@ import type { ComponentChildren } from "preact";
 import { millisecondsBetween } from "../../model/summary";
 import type { ToolCall } from "../../model/wire.gen";
 import { Icon } from "../../ui/icon";
+import { lazily, Missing } from "../../ui/lazy";
 import { lasting } from "../../ui/time";
 import { useFold } from "../text/fold";
-import { lazily } from "../text/lazy";
-import { useNow } from "../text/now";
-import { useIsPast, useSource, useVersion } from "../text/source";
+import { useIsPast, useMoment, useSource, useVersion } from "../text/source";
 import { countsOf, exitOf, headOf, isDeclined, isWaiting, kindOf } from "./kinds";
 import { useFamily } from "./family";
 import { said } from "./verdict";
 
-const Body = lazily(() => import("./bodies").then((module) => module.Body));
+const Body = lazily(
+  () => import("./bodies").then((module) => module.Body),
+  (_, again) => <div class="call-body">{again && <Missing again={again} />}</div>,
+);
 
 export function CallCard({ call }: { call: ToolCall }) {
   useVersion(call);
@@ -37,7 +39,7 @@ export function CallCard({ call }: { call: ToolCall }) {
           <Icon name="right" size={12} />
         </span>
       </button>
-      {open && <Body call={call} meanwhile={<div class="call-body" />} />}
+      {open && <Body call={call} />}
     </article>
   );
 }
@@ -99,7 +101,7 @@ const WORTH = 1000;
 
 function Took({ call }: { call: ToolCall }) {
   const running = call.status === "executing";
-  const now = useNow(running);
+  const now = useMoment(running);
   const since = call.executingAt ? Date.parse(call.executingAt) : NaN;
   const took = running ? now - since : (call.duration ?? spent(call));
   return took >= WORTH ? <span class="call-took muted tiny">{lasting(running ? floor(took) : took)}</span> : null;

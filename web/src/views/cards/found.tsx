@@ -40,7 +40,7 @@ export function Found({ call }: { call: ToolCall }) {
   );
 }
 
-export function byFile(matches: readonly SearchMatch[]): Map<string, SearchMatch[]> {
+function byFile(matches: readonly SearchMatch[]): Map<string, SearchMatch[]> {
   const files = new Map<string, SearchMatch[]>();
   for (const match of matches) {
     const known = files.get(match.file);

@@ -14,7 +14,7 @@ export function Generic({ call }: { call: ToolCall }) {
     <>
       {input !== undefined && (
         <section>
-          <h4 class="sub-title">Input</h4>
+          <p class="sub-title">Input</p>
           <JsonTree value={input} />
         </section>
       )}
@@ -26,7 +26,7 @@ export function Generic({ call }: { call: ToolCall }) {
       )}
       {output.trim() && (
         <section>
-          <h4 class="sub-title">Output</h4>
+          <p class="sub-title">Output</p>
           <Output text={output} />
         </section>
       )}

@@ -67,7 +67,9 @@ function SessionComposer() {
   });
   useEffect(() => {
     if (!editing || waiting.some(({ promptId }) => promptId === editing.promptId)) return;
-    setEditing(null);
+    const [text, mentions, pictures] = [draft.text.value, draft.mentioned(), draft.pictures.value];
+    leave();
+    draft.restore(text, mentions, pictures);
     setNote("The prompt that you were editing has begun. What is here now would be sent as another one.");
   }, [waiting]);
   useShortcuts([
@@ -87,6 +89,10 @@ function SessionComposer() {
     if (editing) draft.replace(editing.text, editing.mentions, editing.pictures);
     setEditing(null);
   };
+  // who goes elsewhere in the middle finds what was in the field before
+  const left = useRef(leave);
+  left.current = leave;
+  useEffect(() => () => left.current(), []);
   const edit = ({ promptId, content }: Queued) => {
     const before = editing ?? {
       text: draft.text.value,

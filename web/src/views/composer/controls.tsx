@@ -29,7 +29,7 @@ function Control({ what }: { what: Choosable }) {
   const choose = async (value: string | boolean) => {
     setWanted(value);
     const done = await attempt(`${what.name} stays as it was`, () => hub.command(open.id, what.command(value)));
-    setTimeout(() => setWanted(null), done ? LINGER : 0);
+    setTimeout(() => setWanted((now) => (now === value ? null : now)), done ? LINGER : 0);
   };
   const pending = wanted !== null && wanted !== what.value;
   const value = pending ? wanted : what.value;

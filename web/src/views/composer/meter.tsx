@@ -27,7 +27,8 @@ export function Meter() {
   const words = rows.map(([name, value]) => `${name}: ${value}`).join("\n");
   return (
     <details class="composer-meter">
-      <summary title={words} aria-label={words}>
+      <summary title={words}>
+        <span class="aside">Used so far: </span>
         {contextWindow && <Ring part={contextWindow.percentage / 100} />}
         {contextWindow && <span class="composer-percent">{percent(contextWindow.percentage)}</span>}
         {cost && <span class="composer-cost">{money(cost)}</span>}
@@ -69,7 +70,7 @@ function usageRows({ inputTokens, outputTokens, cacheReadTokens }: TokenUsage): 
 }
 
 /** An agent may call its currency what it likes. */
-export function money({ total, currency }: CostBreakdown): string {
+function money({ total, currency }: CostBreakdown): string {
   const digits = total !== 0 && Math.abs(total) < 0.01 ? 4 : 2;
   try {
     return new Intl.NumberFormat(undefined, { style: "currency", currency, maximumFractionDigits: digits }).format(

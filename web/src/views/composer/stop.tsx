@@ -2,7 +2,7 @@
 import { useHub } from "../../app/context";
 import { DEADLINE, type Stop, type Stopping } from "../../app/stopping";
 import { Icon } from "../../ui/icon";
-import { useNow } from "../approvals/clocks";
+import { useNow } from "../../ui/now";
 
 export function StopButton({ stopping }: { stopping: Stopping }) {
   const stage = stopping.stage.value;
@@ -38,7 +38,7 @@ export function StopStage({ stopping }: { stopping: Stopping }) {
   );
 }
 
-export function stageWords({ failed, forced, since }: Stop, now: number, away: boolean): string {
+function stageWords({ failed, forced, since }: Stop, now: number, away: boolean): string {
   if (failed) return `Not stopped: ${failed}. Press again.`;
   if (away) return "Stopping as soon as the hub is reached again…";
   if (forced) return "Ending the agent…";

@@ -9,7 +9,7 @@ export type LineColours = ReadonlyMap<LineRow, Line>;
 const NONE: LineColours = new Map();
 
 /** The lines of one side in runs without a hole: what is behind a hole may begin anywhere, such as in a comment. */
-export function segments(rows: readonly DiffRow[], side: "before" | "after"): LineRow[][] {
+function segments(rows: readonly DiffRow[], side: "before" | "after"): LineRow[][] {
   const other = side === "before" ? "added" : "removed";
   const found: LineRow[][] = [[]];
   for (const row of rows) {

@@ -47,6 +47,7 @@ export function FileView({ path, diff, counts, language, fold, showAll, ...props
         <>
           {!drawn && <p class="diff-note">{emptyWords(kind, diff.binary)}</p>}
           {drawn && <Notes diff={diff} turning={facts.turning} mixed={facts.ends === "mixed"} />}
+          {drawn && width === null && <Bone rows={diff.rows.length} />}
           {drawn && width !== null && (
             <Rows
               label={visible(path)}
@@ -63,6 +64,14 @@ export function FileView({ path, diff, counts, language, fold, showAll, ...props
       )}
     </section>
   );
+}
+
+/** Rows beyond which nobody sees that there was less room. */
+const ENOUGH = 100;
+
+/** Room for the rows while the width is measured: what is around must not move meanwhile, or a reader loses their place. */
+function Bone({ rows }: { rows: number }) {
+  return <div style={{ height: `calc(var(--code-row) * ${Math.min(rows, ENOUGH)})` }} />;
 }
 
 function kindOf({ before, after }: FileDiff, told: Kind | undefined): Kind {

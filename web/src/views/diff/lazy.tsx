@@ -1,22 +1,15 @@
 /**
  * The diff views for all other views: loaded when the first is drawn, with as much room as it will take about.
  *
- * Only types may be imported here, or the first load pays for all of it.
+ * Only types may be imported from the views, or the first load pays for all of it.
  */
 import type { ComponentType } from "preact";
-import { useEffect, useState } from "preact/hooks";
 import { visible } from "../../text/highlight/odd";
 import { Icon } from "../../ui/icon";
+import { lazily, Missing } from "../../ui/lazy";
 
 type Views = typeof import("./views");
 type Props<Name extends keyof Views> = Parameters<Views[Name]>[0];
-
-let views: Views | undefined;
-
-/** Load them ahead of need. */
-export async function loadDiffs(): Promise<Views> {
-  return (views ??= await import("./views"));
-}
 
 /** What is known of a diff without reading it. */
 interface Sketch {
@@ -28,20 +21,10 @@ interface Sketch {
 const ENOUGH = 100;
 
 function later<Name extends keyof Views>(name: Name, sketch: (props: Props<Name>) => Sketch) {
-  return function Later(props: Props<Name>) {
-    const [loaded, setLoaded] = useState(views);
-    const [failed, setFailed] = useState(false);
-    const load = () => {
-      setFailed(false);
-      loadDiffs().then(setLoaded, () => setFailed(true));
-    };
-    useEffect(() => {
-      if (!loaded) load();
-    }, []);
-    if (!loaded) return <Waiting {...sketch(props)} again={failed ? load : null} />;
-    const View = loaded[name] as ComponentType<Props<Name>>;
-    return <View {...props} />;
-  };
+  return lazily<Props<Name>>(
+    () => import("./views").then((views) => views[name] as ComponentType<Props<Name>>),
+    (props, again) => <Waiting {...sketch(props)} again={again} />,
+  );
 }
 
 function Waiting({ path, lines, again }: Sketch & { again: (() => void) | null }) {
@@ -52,14 +35,7 @@ function Waiting({ path, lines, again }: Sketch & { again: (() => void) | null }
         <Icon name="file" size={14} />
         <strong class="cut">{visible(path)}</strong>
       </header>
-      {again && (
-        <p class="diff-note" role="alert">
-          The diff could not be loaded. Is the hub still there?
-          <button type="button" class="button" onClick={again}>
-            Try again
-          </button>
-        </p>
-      )}
+      {again && <Missing again={again} />}
     </section>
   );
 }

@@ -1,6 +1,7 @@
 /** The keys of the page, as they are registered now, and those that belong to fields. */
-import { keyNames, type Shortcut, shortcuts } from "../../app/shortcuts";
+import { type Shortcut, shortcuts } from "../../app/shortcuts";
 import { Dialog } from "../../ui/dialog";
+import { Keys } from "../../ui/keys";
 
 type Line = Pick<Shortcut, "keys" | "label">;
 
@@ -44,9 +45,7 @@ export function Help({ close }: { close(): void }) {
                 <tr key={keys + label}>
                   <th scope="row">{label}</th>
                   <td>
-                    {keyNames(keys).map((name) => (
-                      <kbd key={name}>{name}</kbd>
-                    ))}
+                    <Keys keys={keys} />
                   </td>
                 </tr>
               ))}

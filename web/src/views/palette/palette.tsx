@@ -1,9 +1,10 @@
 /** The palette: a few letters lead to any session and any action. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useHub } from "../../app/context";
-import { isComposing, keyNames } from "../../app/shortcuts";
+import { isComposing } from "../../app/shortcuts";
 import { Dialog } from "../../ui/dialog";
 import { Icon } from "../../ui/icon";
+import { Keys } from "../../ui/keys";
 import { Status } from "../sessions/status";
 import { entriesOf, type Fit, fitting } from "./entries";
 import { pieces } from "./fuzzy";
@@ -121,9 +122,7 @@ function Option({ fit: { entry, at }, index, active, head, run }: OptionProps) {
         {entry.word && <Status word={entry.word} />}
         {entry.keys && (
           <span class="palette-keys">
-            {keyNames(entry.keys).map((name) => (
-              <kbd key={name}>{name}</kbd>
-            ))}
+            <Keys keys={entry.keys} />
           </span>
         )}
       </li>

@@ -47,7 +47,7 @@ export function Invite({ paired }: { paired(): void }) {
     setScopes(SCOPES.filter((one) => (one === scope ? !scopes.includes(one) : scopes.includes(one))));
   return (
     <div class="card invite">
-      <h3>Pair a device</h3>
+      <h2>Pair a device</h2>
       <p class="small muted">It will be able to:</p>
       <div class="invite-scopes">
         {SCOPES.map((scope) => (
@@ -83,7 +83,7 @@ function Waiting({ pairing, paired, close }: { pairing: Pairing; paired(): void;
       <div class="invite-code">
         {pairing.qr && <Qr rows={pairing.qr} label="QR code with the link for the device" />}
         <div class="invite-words">
-          <h3>Scan this with the device</h3>
+          <h2>Scan this with the device</h2>
           <p class="small muted">or open this link there:</p>
           <p class="invite-link">
             <code class="cut">{pairing.url}</code>
@@ -122,10 +122,10 @@ function Over({ info, close }: { info: Info; close(): void }) {
   const used = info.state === "used";
   return (
     <div class="card invite" role="status">
-      <h3 class={used ? "invite-ok" : ""}>
+      <h2 class={used ? "invite-ok" : ""}>
         {used && <Icon name="check" />}
         {used ? "Paired!" : ENDS[info.state]}
-      </h3>
+      </h2>
       <p class="muted small">{used ? "The device is in the list below." : "A new code can be made at any time."}</p>
       <button type="button" class="button" onClick={close}>
         {used ? "Pair another one" : "Begin again"}

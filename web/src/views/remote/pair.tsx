@@ -45,7 +45,7 @@ function Ask({ ticket, done }: { ticket: string; done(paired: Paired): void }) {
       const paired = await hub.api.post<Paired>("pair", { ticket, code, name: name.trim() || "device" });
       // a used ticket has no business in the address bar or the history
       history.replaceState(null, "", location.pathname + location.search);
-      hub.link.wake();
+      hub.link.retry(); // as the device that it is now
       done(paired);
     } catch (error) {
       const { text, over } = refusal(error);

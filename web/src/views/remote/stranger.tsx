@@ -20,7 +20,7 @@ export function Stranger() {
           <Line text="pilothouse pair" />
           <p class="muted">shows a QR code and six digits. Scan the code with the device, and type the digits there.</p>
         </section>
-        <button type="button" class="button" onClick={() => hub.link.wake()}>
+        <button type="button" class="button" onClick={() => hub.link.retry()}>
           Try again
         </button>
       </div>

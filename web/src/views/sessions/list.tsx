@@ -6,8 +6,8 @@ import { attempt } from "../../app/toasts";
 import { isUnread } from "../../app/unread";
 import { Copy } from "../../ui/copy";
 import { Icon } from "../../ui/icon";
+import { useNow } from "../../ui/now";
 import { useArchived } from "./archived";
-import { useClock } from "./clock";
 import { type Filter, filtered, isFiltered, NO_FILTER } from "./filter";
 import { Filters } from "./filters";
 import { arrows, useListKeys } from "./keys";
@@ -15,9 +15,12 @@ import { useOffline } from "./offline";
 import { Row } from "./row";
 import { Hits, useSearch } from "./search";
 
+/** Milliseconds; how long ago things were is told in minutes. */
+const EVERY = 30_000;
+
 export function SessionList() {
   const hub = useHub();
-  useClock();
+  const now = useNow(true, EVERY);
   const offline = useOffline();
   const list = useRef<HTMLDivElement>(null);
   const [filter, setFilter] = useState<Filter>(NO_FILTER);
@@ -53,6 +56,7 @@ export function SessionList() {
                 current={row.id === openId}
                 unread={isUnread(row)}
                 offline={offline}
+                now={now}
                 moved={moved}
               />
             ))}

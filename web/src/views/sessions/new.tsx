@@ -7,6 +7,7 @@ import { go } from "../../app/route";
 import { isComposing } from "../../app/shortcuts";
 import { read, write } from "../../app/stored";
 import { Icon } from "../../ui/icon";
+import { Keys } from "../../ui/keys";
 import { type Agent, Agents, firstChoice } from "./agents";
 import { Directory, directoryOf } from "./directory";
 import { Discovered } from "./discovered";
@@ -119,7 +120,7 @@ export function NewSession({ close }: Props) {
         />
       </Labelled>
       {hub.may("admin") && (
-        <Labelled field="policy" label="Without asking" troubles={troubles} group>
+        <Labelled field="policy" label="Approvals" troubles={troubles} group>
           <Policies value={policy} set={setPolicy} />
         </Labelled>
       )}
@@ -143,7 +144,7 @@ export function NewSession({ close }: Props) {
           {busy ? "Starting…" : "Start"}
         </button>
         <span class="tiny muted new-hint">
-          <kbd>{/Mac/.test(navigator.platform) ? "⌘" : "Ctrl"}</kbd> <kbd>Enter</kbd>
+          <Keys keys="mod+Enter" />
         </span>
       </footer>
       {!close && (

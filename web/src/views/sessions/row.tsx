@@ -3,7 +3,6 @@ import { useState } from "preact/hooks";
 import { hrefOf } from "../../app/route";
 import { nameOf, type SessionRow, wordOf } from "../../app/rows";
 import { ago, moment } from "../../ui/time";
-import { now } from "./clock";
 import { projectOf } from "./filter";
 import { SessionMenu } from "./menu";
 import { Rename } from "./rename";
@@ -14,11 +13,12 @@ interface Props {
   current: boolean;
   unread: boolean;
   offline: boolean;
+  now: number;
   /** It was archived, brought back or deleted. */
   moved?: ((row: SessionRow) => void) | undefined;
 }
 
-export function Row({ row, current, unread, offline, moved }: Props) {
+export function Row({ row, current, unread, offline, now, moved }: Props) {
   const [renaming, setRenaming] = useState(false);
   const word = offline ? "offline" : wordOf(row.status, row.pendingApprovals);
   return (
@@ -35,7 +35,7 @@ export function Row({ row, current, unread, offline, moved }: Props) {
             <bdi class="session-name cut">{nameOf(row)}</bdi>
             {unread && <span class="aside">, something new,</span>}
             <time class="session-ago tiny muted" dateTime={row.updated} title={moment(row.updated)}>
-              {ago(row.updated, now.value)}
+              {ago(row.updated, now)}
             </time>
           </span>
           <span class="session-under tiny muted">

@@ -93,7 +93,7 @@ export function Hits({ text, state }: { text: string; state: State | null }) {
   const late = state?.text !== text.trim();
   return (
     <section class="session-hits" aria-label="Found in conversations" aria-busy={late}>
-      <h3 class="session-section tiny">In conversations</h3>
+      <h2 class="session-section tiny">In conversations</h2>
       {state?.failed && <p class="session-note small">The search failed: {state.failed}. Type again to repeat it.</p>}
       {!state && <p class="session-note small muted">Searching…</p>}
       {state && !late && !state.failed && !state.found.length && (

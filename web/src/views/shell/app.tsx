@@ -6,6 +6,7 @@ import { applyUpdate, updateReady } from "../../app/offline";
 import { hrefOf, type Route, route } from "../../app/route";
 import { panel } from "../../app/shortcuts";
 import { Icon } from "../../ui/icon";
+import { Keys } from "../../ui/keys";
 import { lazily } from "../../ui/lazy";
 import { Panels } from "../palette/lazy";
 import { Devices, Pair, Stranger } from "../remote/lazy";
@@ -83,7 +84,7 @@ function SideHead() {
         title="Settings"
         onClick={() => (panel.value = "settings")}
       >
-        <Icon name="more" />
+        <Icon name="settings" />
       </button>
     </header>
   );
@@ -140,7 +141,7 @@ function Welcome() {
           </a>
         )}
         <p class="small muted">
-          <kbd>Ctrl</kbd> <kbd>K</kbd> finds anything · <kbd>?</kbd> shows the keys
+          <Keys keys="mod+k" /> finds anything · <kbd>?</kbd> shows the keys
         </p>
       </div>
     </>

@@ -1,14 +1,18 @@
 /** The head of an open session: what it is called, how it is, and what can be done with it. */
 import { useHub, useOpen } from "../../app/context";
+import { countNeeded } from "../../app/notifying";
 import { hrefOf } from "../../app/route";
 import { nameOf, wordOf } from "../../app/rows";
 import { Icon } from "../../ui/icon";
+import { FilesButton } from "../files/button";
 import { SessionMenu } from "../sessions/menu";
+import { useOffline } from "../sessions/offline";
 import { Status } from "../sessions/status";
 
 export function SessionHead() {
   const hub = useHub();
   const open = useOpen();
+  const offline = useOffline();
   void open.head.value;
   const session = open.session.value;
   const fields = session?.fields;
@@ -23,29 +27,36 @@ export function SessionHead() {
         <Icon name="back" />
       </a>
       <div class="head-words">
-        <h1 class="head-title cut" title={title}>
+        <h1 class="head-title cut" dir="auto" title={title}>
           {title}
         </h1>
         <div class="head-beside">
-          {status && <Status word={wordOf(status, asks)} />}
+          {status && <Status word={offline ? "offline" : wordOf(status, asks)} />}
           <span class="cut" title={where}>
             {[fields?.agent || row?.agent, short(where)].filter(Boolean).join(" · ")}
           </span>
         </div>
       </div>
+      <FilesButton />
       <Needed elsewhere={open.id} />
       {row && <SessionMenu row={row} />}
     </header>
   );
 }
 
-/** How many decisions wait, in other sessions than the one that is looked at. */
+/** How much waits for somebody. In other sessions than the one that is looked at, where no list beside it says so. */
 export function Needed({ elsewhere }: { elsewhere?: string }) {
-  const waiting = useHub().approvals.value.filter(({ sessionId }) => sessionId !== elsewhere).length;
+  const waiting = countNeeded(useHub(), elsewhere);
   if (elsewhere !== undefined && !waiting) return null;
-  const label = waiting ? `${waiting} waiting for your decision` : "Approvals";
+  const label = waiting ? `${waiting} waiting for you${elsewhere === undefined ? "" : " elsewhere"}` : "Approvals";
+  const look = elsewhere === undefined ? "" : "only-narrow";
   return (
-    <a class="button quiet icon counted" href={hrefOf({ view: "approvals" })} aria-label={label} title={label}>
+    <a
+      class={`button quiet icon counted ${look}`}
+      href={hrefOf({ view: "approvals" })}
+      aria-label={label}
+      title={label}
+    >
       <Icon name="shield" />
       {waiting > 0 && <span class="number">{waiting}</span>}
     </a>

@@ -1,6 +1,6 @@
 /** An open session: its transcript, what it asks, and where one writes to it. */
-import { useEffect, useMemo, useState } from "preact/hooks";
-import { OpenContext, useHub } from "../../app/context";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { OpenContext, useHub, useOpen } from "../../app/context";
 import { takeJump } from "../../app/jump";
 import { OpenSession } from "../../app/open";
 import { opened } from "../../app/opening";
@@ -55,8 +55,26 @@ function Shown({ open }: { open: OpenSession }) {
             <Asks />
             <Composer />
           </div>
+          <Ended />
         </>
       )}
     </OpenContext.Provider>
+  );
+}
+
+const ENDS: Readonly<Record<string, string>> = { end_turn: "The agent has finished", error: "The agent failed" };
+
+/** Says aloud that a turn ended while somebody was here; what is written meanwhile would be too much to hear. */
+function Ended() {
+  const open = useOpen();
+  void open.head.value;
+  const turn = open.session.value?.fields.turn;
+  const seen = useRef<string | null>(null);
+  if (turn?.open) seen.current = turn.turnId;
+  const ended = turn && !turn.open && turn.turnId === seen.current;
+  return (
+    <p class="aside" role="status">
+      {ended ? (ENDS[turn.stopReason ?? ""] ?? "The turn has ended") : ""}
+    </p>
   );
 }

@@ -2,8 +2,8 @@
 import type { ComponentChildren } from "preact";
 import type { ImageContent, Json, MessageContent, ResourceContent } from "../../model/wire.gen";
 import { Icon, type IconName } from "../../ui/icon";
+import { lazily } from "../../ui/lazy";
 import { bytes } from "../../ui/time";
-import { lazily } from "./lazy";
 import { hostOf } from "./links";
 
 const Json = lazily(() => import("../cards/json").then((module) => module.JsonTree));

@@ -6,17 +6,15 @@
  * harmless before they get here.
  */
 import { sanitisedHtml } from "../../app/trusted";
-import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import { sanitiser } from "../../text/markdown/sanitise";
-import { type Block, markdown, MarkdownStream, type Sanitise } from "../../text/markdown/stream";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { type Block, markdown, MarkdownStream } from "../../text/markdown/stream";
 import type { SessionItem } from "../../model/wire.gen";
 import { CodeBlock } from "../code/code";
+import { colourWithin } from "../code/within";
+import { clean, readings } from "./cleaning";
 import { useFed } from "./growing";
 import { finish } from "./links";
 import { memo } from "./memo";
-
-let cleaner: Sanitise | null = null;
-const clean: Sanitise = (html) => (cleaner ??= sanitiser(window as never))(html);
 
 class FedMarkdown extends MarkdownStream {
   feed(text: string): void {
@@ -26,12 +24,20 @@ class FedMarkdown extends MarkdownStream {
 
 /** A text that is complete. */
 export function Markdown({ text }: { text: string }) {
-  const blocks = useMemo(() => markdown(text, clean), [text]);
+  const blocks = useMemo(() => markdown(text, clean), [text, readings.value]);
   return <Blocks blocks={blocks} />;
 }
 
+interface Props {
+  item: SessionItem;
+  text: string;
+  live: boolean;
+}
+
 /** A text of an item, which grows while `live`. */
-export function StreamedMarkdown({ item, text, live }: { item: SessionItem; text: string; live: boolean }) {
+export const StreamedMarkdown = (props: Props) => <Streamed key={readings.value} {...props} />;
+
+function Streamed({ item, text, live }: Props) {
   const stream = useFed(item, text, live, () => new FedMarkdown(clean));
   if (!live) stream.end();
   return <Blocks blocks={stream.blocks()} />;
@@ -81,5 +87,6 @@ const Html = memo(({ block }: { block: Block & { kind: "html" } }) => {
   useLayoutEffect(() => {
     if (ref.current) finish(ref.current);
   }, [block]);
+  useEffect(() => (ref.current ? colourWithin(ref.current) : undefined), [block]);
   return <div ref={ref} class="md-block" dangerouslySetInnerHTML={{ __html: sanitisedHtml(block.html) }} />;
 });

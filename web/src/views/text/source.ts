@@ -5,6 +5,7 @@ import { useContext } from "preact/hooks";
 import { OpenContext } from "../../app/context";
 import type { OpenSession } from "../../app/open";
 import type { SessionItem } from "../../model/wire.gen";
+import { useNow } from "../../ui/now";
 
 export type Source = Pick<OpenSession, "session" | "items" | "head" | "version" | "grown"> & {
   /** The moment that is shown, in milliseconds, where it is past: nobody can answer anything there. */
@@ -23,6 +24,13 @@ export function useSource(): Source {
 
 /** Whether it is past what is shown. */
 export const useIsPast = (): boolean => useContext(SourceContext)?.past !== undefined;
+
+/** The present in milliseconds, anew every second while `running`; of what is played, the moment that is shown. */
+export function useMoment(running: boolean): number {
+  const past = useContext(SourceContext)?.past;
+  const now = useNow(running && !past);
+  return past && running ? past.value : now;
+}
 
 /** Draw the view again when the item changes. */
 export function useVersion(item: SessionItem): void {

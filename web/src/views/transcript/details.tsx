@@ -2,8 +2,8 @@
 import { isObject, textOf } from "../../model/json";
 import type { Custom } from "../../model/wire.gen";
 import { Icon } from "../../ui/icon";
+import { lazily } from "../../ui/lazy";
 import { useFold } from "../text/fold";
-import { lazily } from "../text/lazy";
 import { keyOf } from "./layout";
 
 const Tree = lazily(() => import("../cards/json").then((module) => module.JsonTree));
@@ -26,7 +26,7 @@ export function Details({ items }: { items: readonly Custom[] }) {
         <ul class="details-list">
           {items.map((item) => (
             <li key={keyOf(item)}>
-              <h4 class="sub-title">{nameOf(item)}</h4>
+              <p class="sub-title">{nameOf(item)}</p>
               <Tree value={item.data} />
             </li>
           ))}

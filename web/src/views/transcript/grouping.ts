@@ -18,7 +18,7 @@ const FEW = 3;
 const LOUD: ReadonlySet<Kind> = new Set(["edit", "delete", "move", "agent", "question", "mode"]);
 
 /** Nobody misses it when it is folded away. */
-export const isQuiet = (call: ToolCall): boolean =>
+const isQuiet = (call: ToolCall): boolean =>
   call.status === "completed" && !countsOf(call) && !call.git?.length && !LOUD.has(kindOf(call));
 
 export function partsOf(steps: readonly Step[], loud: (call: ToolCall) => boolean = () => false): Part[] {

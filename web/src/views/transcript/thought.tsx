@@ -6,8 +6,7 @@ import { lasting } from "../../ui/time";
 import { Content } from "../text/content";
 import { useFold } from "../text/fold";
 import { StreamedMarkdown } from "../text/markdown";
-import { useNow } from "../text/now";
-import { useVersion } from "../text/source";
+import { useMoment, useVersion } from "../text/source";
 
 export function ThoughtLine({ thought }: { thought: Thought }) {
   useVersion(thought);
@@ -45,7 +44,7 @@ export function ThoughtLine({ thought }: { thought: Thought }) {
 }
 
 function Span({ thought }: { thought: Thought }) {
-  const now = useNow(!thought.done);
+  const now = useMoment(!thought.done);
   if (thought.redacted) return <>Thought, not shown by the provider</>;
   if (!thought.done) return <>Thinking{elapsed(thought, now)}</>;
   const took = thought.endedAt ? millisecondsBetween(thought.timestamp, thought.endedAt) : 0;

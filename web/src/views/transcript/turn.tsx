@@ -4,8 +4,8 @@ import { millisecondsBetween } from "../../model/summary";
 import type { Turn } from "../../model/wire.gen";
 import { Icon } from "../../ui/icon";
 import { count, lasting, moment } from "../../ui/time";
-import { useNow } from "../text/now";
-import { useSource } from "../text/source";
+import { useOffline } from "../sessions/offline";
+import { useMoment, useSource } from "../text/source";
 import { activity } from "./activity";
 import { clock } from "./message";
 
@@ -23,7 +23,7 @@ const REASONS: Readonly<Record<string, readonly [text: string, look: "plain" | "
 /** Ends that need no word: the answer is there, or the error is. */
 const PLAIN: ReadonlySet<string> = new Set(["end_turn", "error"]);
 
-export function TurnEnd({ turn }: { turn: Turn }) {
+function TurnEnd({ turn }: { turn: Turn }) {
   const { stopReason, usage } = turn;
   const plain = stopReason === undefined || PLAIN.has(stopReason);
   const [why, look] = plain ? ["", "plain"] : (REASONS[stopReason] ?? [`Ended: ${stopReason}`, "plain"]);
@@ -77,13 +77,19 @@ export function TurnNow() {
   void source.items.value;
   const session = source.session.value;
   const turn = session?.fields.turn;
-  const now = useNow(turn?.open ?? false);
+  const now = useMoment(turn?.open ?? false);
+  const offline = useOffline();
   if (!session || !turn) return null;
   if (!turn.open) return <TurnEnd turn={turn} />;
-  const doing = activity(session, source.past !== undefined);
+  if (offline) return <p class="doing">The hub is out of reach; how it went on is not known yet.</p>;
+  const past = source.past !== undefined;
+  const doing = activity(session, past);
+  // the line of what is asked, and its card, say so already
+  if (doing.waits && !past) return null;
   const elapsed = Math.floor((now - Date.parse(turn.startedAt)) / 1000);
+  // not announced: it counts the seconds
   return (
-    <p class={`doing${doing.waits ? " doing-wait" : ""}`} role="status">
+    <p class={`doing${doing.waits ? " doing-wait" : ""}`}>
       <span class="doing-dots" aria-hidden="true">
         <i />
         <i />
