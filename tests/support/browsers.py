@@ -6,6 +6,7 @@ violation of its content policy, a request to any other origin.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import shutil
@@ -35,6 +36,30 @@ PATIENCE = 15_000
 expect.set_options(timeout=PATIENCE)
 EXPECTED = ("net::ERR_", "WebSocket connection to", "responded with a status of 4", "responded with a status of 503")
 """What a browser says of itself when a hub is away or refuses; no page can prevent it."""
+VIEWS = {
+    "": ".session-row",
+    "session": "[role=log]",
+    "replay": ".replay-facts",
+    "new": ".new-agents",
+    "approvals": ".centre",
+    "devices": ".access",
+}
+"""What is there once a view is drawn, by the first part of its address."""
+REST = """async () => {
+  await new Promise((done) => {
+    let timer;
+    const wait = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => [watch.disconnect(), done()], 300);
+    };
+    const watch = new MutationObserver(wait);
+    watch.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
+    wait();
+  });
+  const endless = (one) => one.effect?.getComputedTiming().endTime === Infinity;
+  await Promise.allSettled(document.getAnimations().filter((one) => !endless(one)).map((one) => one.finished));
+}"""
+"""Until nothing of the page has changed for a moment, and what fades or slides has come to its end."""
 
 
 def chromium_program() -> str | None:
@@ -113,6 +138,17 @@ class Desk:
     async def go(self, place: str = "#/") -> Page:
         await self.page.goto(f"{self.origin}/{place}")
         return self.page
+
+    async def visit(self, view: str) -> None:
+        """Go to a view, such as `replay/ID`, and wait until all of it is drawn."""
+        await self.go(f"#/{view}")
+        await expect(self.page.locator(VIEWS[view.partition("/")[0]]).first).to_be_visible()
+        await self.rest()
+
+    async def rest(self) -> None:
+        """Wait until the page has come to rest."""
+        async with asyncio.timeout(PATIENCE / 1000):
+            await self.page.evaluate(REST)
 
     async def show(self, path: Path) -> None:
         await self.page.screenshot(path=path)

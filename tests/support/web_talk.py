@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 from playwright.async_api import Locator, Page
 
 from .browsers import Desk, expect
+from .http_client import PATIENCE
 from .servers import ServerProcess
+
+
+async def until(holds: Callable[[], Awaitable[bool]]) -> None:
+    """Wait for what no page tells."""
+    async with asyncio.timeout(PATIENCE):
+        while not await holds():
+            await asyncio.sleep(0.05)
 
 
 class Talk:
@@ -80,3 +90,6 @@ class Talk:
         items = (await self.snapshot())["items"]
         said = [item for item in items if item["type"] == "message" and item["role"] == "assistant"]
         return ["".join(block.get("text", "") for block in item["content"]) for item in said]
+
+    async def has_said(self, words: str) -> bool:
+        return any(words in text for text in await self.texts())

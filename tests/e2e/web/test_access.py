@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -46,14 +45,13 @@ async def test_axe_finds_nothing_serious_in_any_view(
         for prompt in PROMPTS:
             await talk.write(prompt)
         await talk.is_now("idle")
-        await asyncio.sleep(0.5)
+        await desk.rest()
         seen = {"transcript": await _violations(desk.page)}
         await talk.write("edit notes.txt")
         await expect(talk.ask).to_be_visible()
         seen["approval"] = await _violations(desk.page)
         for view in ("", "new", "approvals", "devices", f"replay/{talk.id}"):
-            await desk.go(f"#/{view}")
-            await asyncio.sleep(1)
+            await desk.visit(view)
             seen[view or "sessions"] = await _violations(desk.page)
         if size == "desk":
             for key, name in (("Control+k", "palette"), ("?", "help")):
@@ -94,7 +92,6 @@ async def test_nothing_is_wider_than_a_small_phone(server: ServerProcess, chromi
             await talk.write(prompt)
         await expect(talk.ask).to_be_visible()
         for view in (f"session/{talk.id}", "", "new", "approvals", "devices", f"replay/{talk.id}"):
-            await desk.go(f"#/{view}")
-            await asyncio.sleep(0.7)
+            await desk.visit(view)
             wide = await desk.page.evaluate("document.scrollingElement.scrollWidth - innerWidth")
             assert wide <= 0, view

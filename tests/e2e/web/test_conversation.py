@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 
 from tests.support.browsers import expect
@@ -13,13 +12,13 @@ async def test_a_tour_shows_text_plan_diff_and_output(talk: Talk) -> None:
     await talk.write("tour")
     await talk.is_now("waiting for you")
     await expect(talk.ask).to_contain_text("cart.py")
-    await talk.choose(re.compile("^Allow once"))
     while True:  # the tour asks for an edit, then to run the tests, as often as it takes
         await expect(talk.ask.or_(talk.page.locator(".head .session-word", has_text="idle"))).to_be_visible()
         if not await talk.ask.count():
             break
+        card = await talk.ask.element_handle()
         await talk.choose(re.compile("^Allow once"))
-        await asyncio.sleep(0.5)
+        await card.wait_for_element_state("hidden")
     await talk.is_now("idle")
     assert (talk.workspace / "pilothouse-demo" / "cart.py").exists()
     last = (await talk.texts())[-1].strip().splitlines()[-1]
@@ -148,7 +147,6 @@ async def test_prompts_wait_in_a_queue_that_can_be_changed(talk: Talk) -> None:
 
 async def test_a_draft_survives_leaving_and_reloading(talk: Talk) -> None:
     await talk.field.fill("half a thou")
-    await asyncio.sleep(0.6)
     await talk.page.reload()
     await expect(talk.field).to_have_value("half a thou")
     await talk.desk.go("#/")

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser
 
 from pilothouse.hub.link import AgentSpec
 from tests.support import hostile_agent
@@ -34,6 +34,11 @@ STRAY = """
 ).map((element) => element.outerHTML.slice(0, 200))
 """
 
+UNFOLD = """() => {
+  for (const button of document.querySelectorAll("[role=log] [aria-expanded=false]")) button.click();
+  for (const details of document.querySelectorAll("[role=log] details")) details.open = true;
+}"""
+
 
 @pytest.fixture
 async def served(tmp_path: Path) -> AsyncIterator[Served]:
@@ -54,23 +59,20 @@ async def test_no_script_of_an_agent_runs_anywhere(
         await desk.go(f"#/session/{session.id}")
         prompt = await session.send("<script>pwned=1</script> [x](javascript:pwned=1) <img src=x onerror=pwned=1>")
         await expect(page.locator(".asks .ask")).to_be_visible()
-        await _unfold(page)
+        await _unfold(desk)
         assert await page.evaluate("document.querySelector('[role=log]').innerText.includes('pwned=1')")
         await page.locator(".asks .ask").get_by_role("button", name="Reject").first.click()
         await asyncio.wait_for(asyncio.shield(prompt.done), 20)
         for view in (f"session/{session.id}", "", "approvals", f"replay/{session.id}", "new"):
-            await desk.go(f"#/{view}")
-            await asyncio.sleep(1)
+            await desk.visit(view)
             assert await page.evaluate("window.alarm") == [], view
             assert await page.evaluate(STRAY) == [], view
     tally("hostile texts, in a dozen places each, shown in a browser without effect", len(hostile_agent.SCRIPTS))
 
 
-async def _unfold(page: Page) -> None:
-    """Open all that is folded, so that all of it is drawn."""
-    await asyncio.sleep(1)
+async def _unfold(desk: Desk) -> None:
+    """Open all that is folded, and what is folded in it, so that all of it is drawn."""
+    await desk.rest()
     for _ in range(3):
-        folded = "[...document.querySelectorAll('[role=log] [aria-expanded=false]')]"
-        await page.evaluate(f"{folded}.forEach((button) => button.click())")
-        await page.evaluate("document.querySelectorAll('[role=log] details').forEach((one) => { one.open = true })")
-        await asyncio.sleep(0.7)
+        await desk.page.evaluate(UNFOLD)
+        await desk.rest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from pathlib import Path
 
@@ -11,9 +10,8 @@ from playwright.async_api import Browser, Page
 
 from pilothouse.server.page.files import PageFile, page_files
 from tests.support.browsers import Desk, expect
-from tests.support.http_client import PATIENCE
 from tests.support.servers import ServerProcess, server_process, serving
-from tests.support.web_talk import Talk
+from tests.support.web_talk import Talk, until
 
 WORKING = "navigator.serviceWorker.ready.then(({ active }) => active?.scriptURL)"
 KEPT = """async (words) => {
@@ -28,9 +26,11 @@ KEPT = """async (words) => {
 
 async def kept(page: Page, words: str, *, wanted: bool = True) -> None:
     """Until something with these words is kept, or nothing any more."""
-    async with asyncio.timeout(PATIENCE):
-        while await page.evaluate(KEPT, words) != wanted:
-            await asyncio.sleep(0.05)
+
+    async def is_so() -> bool:
+        return bool(await page.evaluate(KEPT, words)) == wanted
+
+    await until(is_so)
 
 
 async def test_a_session_can_be_read_without_the_hub_and_goes_on_with_it(chromium: Browser, tmp_path: Path) -> None:

@@ -16,6 +16,12 @@ from .stage import NOW, Stage
 
 __all__ = ["PICTURES", "Sitting"]
 
+PHONE = (
+    "Mozilla/5.0 (Linux; Android 16; Pixel 9) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Mobile Safari/537.36"
+)
+SETTLING = 600
+"""Milliseconds for what is drawn late: the colours of code, the place scrolled to."""
+
 
 class Sitting(Desk):
     """A browser that is shown the stage, at one size and in one theme."""
@@ -24,6 +30,8 @@ class Sitting(Desk):
         super().__init__(browser, stage.port, size, scheme=scheme)
         # what a worker fetches would not pass the mirror
         self._options |= {"service_workers": "block", "timezone_id": "UTC", "reduced_motion": "reduce"}
+        if size == "phone":
+            self._options["user_agent"] = PHONE
         self.stage = stage
         self.size = size
         self.scheme = scheme
@@ -44,7 +52,7 @@ class Sitting(Desk):
         await picture.reach(self)
         await self.page.mouse.move(0, 0)
         await self.page.evaluate("document.fonts.ready")
-        await self.page.wait_for_timeout(600)  # what is drawn late: colours of code, the place scrolled to
+        await self.page.wait_for_timeout(SETTLING)
         path = folder / f"{picture.name}-{self.size}-{self.scheme}.png"
         path.write_bytes(shrink(await self.page.screenshot(caret="hide", animations="disabled")))
         return path
@@ -109,6 +117,7 @@ async def devices(at: Sitting) -> None:
 
 
 async def pair(at: Sitting) -> None:
+    await at.context.clear_cookies()  # somebody whom the hub does not know yet
     page = await at.go("#pair=this-ticket-is-for-a-picture")
     await expect(page.get_by_label("Code")).to_be_visible()
 
@@ -139,7 +148,7 @@ BOTH: tuple[Size, ...] = ("desk", "phone")
 PICTURES = (
     *(Picture(reach.__name__, reach, BOTH) for reach in (sessions, transcript, approval, question, diff)),
     *(Picture(reach.__name__, reach, BOTH) for reach in (new, approvals, devices, replay)),
-    # keys need a keyboard, and a camera is on the phone
+    # keys are for keyboards; and whoever pairs comes by a camera, and is a stranger from then on
     *(Picture(reach.__name__, reach, ("desk",)) for reach in (palette, keys)),
     Picture(pair.__name__, pair, ("phone",)),
 )

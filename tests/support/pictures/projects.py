@@ -88,7 +88,10 @@ def register(code: str, percent: int) -> None:
     CODES[code.upper()] = percent
 '''
 CODES_STRICT = (
-    CODES.replace('"""Discount codes and what they are worth."""\n', '"""Discount codes and what they are worth."""\n\nMOST = 90\n')
+    CODES.replace(
+        '"""Discount codes and what they are worth."""\n',
+        '"""Discount codes and what they are worth."""\n\nMOST = 90\n',
+    )
     .replace("CODES.get(code.upper(), 0)", "CODES.get(code.strip().upper(), 0)")
     .replace(
         "    CODES[code.upper()] = percent\n",

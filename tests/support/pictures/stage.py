@@ -55,7 +55,9 @@ class Past(NamedTuple):
 
 
 PASTS = (
-    Past("licences", "codex", "website", "Which licences do we ship?", "Which licences do our packages have?", 2 * 1440),
+    Past(
+        "licences", "codex", "website", "Which licences do we ship?", "Which licences do our packages have?", 2 * 1440
+    ),
     Past("failed", "gemini", "mobile-app", "Crash when the network is lost", "The app crashes in a tunnel. Why?", 1300),
     Past("dark", "opencode", "website", "Dark mode for the docs", "The documentation needs a dark mode.", 190),
     Past(
@@ -195,7 +197,14 @@ async def _prints(hub: Hub, session: HubSession) -> bool:
     return any(b"\\u001b[32m.........." in entry.data for entry in await hub.log.read(session.id, 0))
 
 
-READY = {"approval": _asks, "command": _asks, "question": _questions, "running": _prints, "fix": _allow, "dark": _always}
+READY = {
+    "approval": _asks,
+    "command": _asks,
+    "question": _questions,
+    "running": _prints,
+    "fix": _allow,
+    "dark": _always,
+}
 """Whether a session is where it is wanted, for those that do not simply end."""
 
 

@@ -100,7 +100,9 @@ async def fix_discount(turn: Turn) -> None:
     await turn.plan(FIX_STEPS, 1)
     await run_command(turn, "python3 -B -m unittest -q")
     await turn.plan(FIX_STEPS, 2)
-    await turn.stream("10 percent of 2000 are 200, but only 10 was taken off: `discount` is used as cents. I fix that.\n")
+    await turn.stream(
+        "10 percent of 2000 are 200, but only 10 was taken off: `discount` is used as cents. I fix that.\n"
+    )
     await edit_files(turn, "Edit cart.py", {files.locate(turn, "cart.py"): CART_FIXED})
     await turn.plan(FIX_STEPS, 3)
     await run_command(turn, "python3 -B -m unittest")
@@ -110,7 +112,9 @@ async def fix_discount(turn: Turn) -> None:
 
 
 async def refuse_codes(turn: Turn) -> None:
-    await turn.stream("`register()` takes any number. I let it refuse what is no discount, and read codes with blanks.\n")
+    await turn.stream(
+        "`register()` takes any number. I let it refuse what is no discount, and read codes with blanks.\n"
+    )
     await read_file(turn, files.locate(turn, "codes.py"))
     await _spend(turn, 12_480, 0.07)
     await edit_files(turn, "Edit codes.py", {files.locate(turn, "codes.py"): CODES_STRICT})
@@ -125,8 +129,12 @@ async def release_notes(turn: Turn) -> None:
 
 
 async def rotate(turn: Turn) -> None:
-    await turn.stream("The certificate of staging ends in six days. I remove the old secret, so that a new one is issued.\n")
-    await run_command(turn, "kubectl --context staging -n shop delete secret shop-tls && kubectl rollout restart deploy/web")
+    await turn.stream(
+        "The certificate of staging ends in six days. I remove the old secret, so that a new one is issued.\n"
+    )
+    await run_command(
+        turn, "kubectl --context staging -n shop delete secret shop-tls && kubectl rollout restart deploy/web"
+    )
 
 
 async def upgrade(turn: Turn) -> None:

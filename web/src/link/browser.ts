@@ -48,19 +48,21 @@ async function ask(url: URL, { method = "GET", body, signal }: Request = {}): Pr
   return { status: response.status, body: read };
 }
 
-/** Wake the link whenever the page is looked at again, or the network is back. Gives the way to stop that. */
+/** Wake the link whenever the page is looked at again, or the network is back; doubt it when that is gone. Gives the way to stop that. */
 export function wakeWith(link: Link): () => void {
   const wake = () => {
     if (document.visibilityState === "visible") link.wake();
   };
-  const sources: [EventTarget, string][] = [
-    [document, "visibilitychange"],
-    [window, "online"],
-    [window, "pageshow"],
-    [window, "focus"],
+  const doubt = () => link.doubt();
+  const sources: [EventTarget, string, () => void][] = [
+    [document, "visibilitychange", wake],
+    [window, "online", wake],
+    [window, "pageshow", wake],
+    [window, "focus", wake],
+    [window, "offline", doubt],
   ];
-  for (const [target, event] of sources) target.addEventListener(event, wake);
+  for (const [target, event, heard] of sources) target.addEventListener(event, heard);
   return () => {
-    for (const [target, event] of sources) target.removeEventListener(event, wake);
+    for (const [target, event, heard] of sources) target.removeEventListener(event, heard);
   };
 }

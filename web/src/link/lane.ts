@@ -19,8 +19,11 @@ export type News =
   | { type: "approval_requested"; approval: Json }
   | { type: "approval_resolved"; approval: Json };
 
-/** Refused: coming back would not help, until somebody logs in. */
-export type Loss = "broken" | "refused";
+/**
+ * Refused: coming back would not help, until somebody logs in. Silent: it was open and nothing came, as through a proxy
+ * that holds data back; the next one of its kind would be the same.
+ */
+export type Loss = "broken" | "refused" | "silent";
 
 export interface Command {
   readonly commandId: string;
@@ -50,7 +53,7 @@ export interface Lane {
   follow(sessionId: string, after: number): void;
   unfollow(sessionId: string): void;
   send(command: Command): void;
-  /** The page was away: find out soon whether the hub is still there. */
-  check(): void;
+  /** The page was away: find out within so many milliseconds whether the hub is still there. */
+  check(patience: number): void;
   close(): void;
 }

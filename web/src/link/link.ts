@@ -44,6 +44,12 @@ export class CommandFailed extends Error {
 const TRIES = 2;
 /** Milliseconds of polling after which it is seen whether a WebSocket gets through by now. */
 const PROBE = 300_000;
+/** Milliseconds that the hub has to answer after the page was away, when somebody is looking. */
+const CHECK = 3_000;
+/** The same when the browser says that the network is gone: what is shown is old within half a second. */
+const DOUBT = 400;
+/** Bytes of a command, with room for what is around it in a frame: a larger one would cost the lane, each time anew. */
+const LARGEST = (8 << 20) - 1024;
 /** Two signs of life of the page within this time are one. */
 const WAKE_APART = 1000;
 
@@ -101,6 +107,10 @@ export class Link {
         settle({ ok: false, error: CLOSED });
         return;
       }
+      if (isTooLarge(command)) {
+        settle({ ok: false, error: TOO_LARGE });
+        return;
+      }
       this.#pending.set(commandId, pending);
       if (this.#ready) this.#lane?.send(pending);
     });
@@ -118,9 +128,14 @@ export class Link {
       this.#failures = 0;
       this.#connect();
     } else if (this.#ready) {
-      this.#lane.check();
+      this.#lane.check(CHECK);
       for (const [sessionId, follower] of this.#followers) this.#ask(sessionId, follower);
     }
+  }
+
+  /** The browser says that the network is gone. That need not concern a hub on this machine: it is asked. */
+  doubt(): void {
+    if (this.#ready) this.#lane?.check(DOUBT);
   }
 
   /** Somebody logged in, perhaps as another one than before: come anew. */
@@ -232,7 +247,7 @@ export class Link {
 
   #lost(loss: Loss): void {
     const seen = this.#ready ? this.#ports.clock.now() : this.#status.seen;
-    if (!this.#ready) this.#ungreeted += 1;
+    if (!this.#ready) this.#ungreeted += loss === "silent" ? TRIES - (this.#ungreeted % TRIES) : 1;
     this.#drop();
     this.#status = { ...this.#status, seen };
     if (loss === "refused") {
@@ -258,6 +273,13 @@ export class Link {
     this.#status = { ...this.#status, phase, lane };
     this.#told.status(this.#status);
   }
+}
+
+const TOO_LARGE: Failed = { code: "too_large", message: "It is too large: 8 MB at most", recoverable: true };
+
+function isTooLarge(command: Command["command"]): boolean {
+  const text = JSON.stringify(command);
+  return text.length * 3 > LARGEST && new TextEncoder().encode(text).length > LARGEST;
 }
 
 const CLOSED: Failed = { code: "closed", message: "The page let go of the hub", recoverable: true };

@@ -57,8 +57,17 @@ export class PollLane implements Lane {
     this.#run(this.#all.signal, () => this.#command(command));
   }
 
-  /** A request is under way at all times, and its end tells. */
-  check(): void {}
+  /** A request is under way at all times, but one that a dead network swallowed does not end. */
+  check(patience: number): void {
+    const stop = new AbortController();
+    const cancel = this.#ports.clock.after(patience, () => stop.abort());
+    this.#run(this.#all.signal, () =>
+      this.#ask("whoami", stop.signal).then(cancel, (error: unknown) => {
+        cancel();
+        throw error;
+      }),
+    );
+  }
 
   close(): void {
     this.#all.abort();

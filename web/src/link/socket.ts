@@ -10,15 +10,13 @@ import type { Command, Lane, LaneEvents, Loss, News } from "./lane";
 import type { Cancel, Ports, SocketPort } from "./ports";
 
 /** Milliseconds until the hub must have said who we are: through a proxy that holds data back it never does. */
-const GREETING = 10_000;
+const GREETING = 6_000;
 /** Silence after which the hub is asked whether it is there. */
 const SILENCE = 20_000;
 /** Milliseconds between two messages of events: often enough for who reads, and a quarter of the work of each one. */
 const EVERY = 40;
 /** How long it may take to answer that. */
 const ANSWER = 8_000;
-/** The same after the page was away, when somebody is looking. */
-const CHECK = 3_000;
 /** Close codes by which the hub says that this caller need not come back as it is. */
 const REFUSED: ReadonlySet<number> = new Set([1008, 4401]);
 
@@ -28,15 +26,19 @@ export class SocketLane implements Lane {
   readonly #events: LaneEvents;
   readonly #socket: SocketPort;
   #timer: Cancel;
+  #opened = false;
   #over = false;
 
   constructor(ports: Ports, events: LaneEvents) {
     this.#ports = ports;
     this.#events = events;
-    this.#timer = ports.clock.after(GREETING, () => this.#lose("broken"));
+    this.#timer = ports.clock.after(GREETING, () => this.#lose(this.#opened ? "silent" : "broken"));
     this.#socket = ports.openSocket("ws", {
       // whom the hub does not know it lets speak first, and refuses by what they say: without a word it would wait
-      opened: () => this.#say({ type: "ping" }),
+      opened: () => {
+        this.#opened = true;
+        this.#say({ type: "ping" });
+      },
       message: (text) => this.#take(text),
       closed: (code) => this.#lose(REFUSED.has(code) ? "refused" : "broken"),
     });
@@ -54,8 +56,8 @@ export class SocketLane implements Lane {
     this.#say({ type: "command", requestId: commandId, sessionId, commandId, command });
   }
 
-  check(): void {
-    this.#ask(CHECK);
+  check(patience: number): void {
+    this.#ask(patience);
   }
 
   close(): void {

@@ -1,6 +1,5 @@
 /** Times and amounts in the fewest words that are still exact enough. */
 const STEPS: readonly [limit: number, divisor: number, unit: string][] = [
-  [60, 1, "s"],
   [3600, 60, "min"],
   [86_400, 3600, "h"],
   [604_800, 86_400, "d"],
@@ -11,7 +10,7 @@ export function ago(timestamp: string, now = Date.now()): string {
   const then = Date.parse(timestamp);
   if (Number.isNaN(then)) return "";
   const seconds = Math.max(0, (now - then) / 1000);
-  if (seconds < 10) return "now";
+  if (seconds < 60) return "now";
   for (const [limit, divisor, unit] of STEPS) {
     if (seconds < limit) return `${Math.floor(seconds / divisor)} ${unit}`;
   }

@@ -204,11 +204,10 @@ test("a hub that is away for long makes every word offline, until it is back", (
   expect(world.find(".session-word").textContent).toBe("offline");
 });
 
-test("five hundred sessions are listed in order", () => {
-  const rows = Array.from({ length: 500 }, (_, at) => row(`s${at}`, { updated: new Date(at * 1000).toISOString() }));
+test("a whole page of sessions is listed, the one that was active last first", () => {
+  const rows = Array.from({ length: 100 }, (_, at) => row(`s${at}`, { updated: new Date(at * 1000).toISOString() }));
   world.list(...rows);
-  expect(names()).toHaveLength(500);
-  expect(names()[0]).toBe("Title of s499");
+  expect(names()).toEqual(rows.map(({ title }) => title).toReversed());
 });
 
 test("marks keep every letter of the text, whatever is searched for", () => {

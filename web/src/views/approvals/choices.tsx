@@ -52,7 +52,9 @@ function Plain({ approval, sending, choose, keys, open }: Props & { open(what: "
         aria-keyshortcuts={key || undefined}
         onClick={() => choose(decision)}
       >
-        {sent === JSON.stringify(decision) ? "Deciding…" : option.name || option.optionId}
+        <span class="ask-name" title={option.name}>
+          {sent === JSON.stringify(decision) ? "Deciding…" : option.name || option.optionId}
+        </span>
         {key && keys && <kbd>{key}</kbd>}
       </button>
     );

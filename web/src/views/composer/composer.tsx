@@ -19,6 +19,7 @@ import type { Json, Message } from "../../model/wire.gen";
 import { Icon } from "../../ui/icon";
 import { Attached } from "./attached";
 import { Controls } from "./controls";
+import { useDropped } from "./drops";
 import { Field } from "./field";
 import { Files } from "./files";
 import { Meter } from "./meter";
@@ -52,7 +53,6 @@ function SessionComposer() {
   const [note, setNote] = useState("");
   const [reading, add] = useFiles(open.id, draft, setNote);
   const [busy, setBusy] = useState(false);
-  const [over, setOver] = useState(false);
   const chooser = useRef<HTMLInputElement>(null);
   useEffect(() => () => queue.close(), [queue]);
 
@@ -132,24 +132,13 @@ function SessionComposer() {
   };
   const acts = { send, stop: () => stopping.press(), "edit-last": editLast, leave };
 
-  const dropped = (event: DragEvent) => {
-    event.preventDefault();
-    setOver(false);
-    add([...(event.dataTransfer?.files ?? [])]);
-  };
+  const over = useDropped((found) => {
+    if (!refusal) add(found);
+  });
   const label = editing ? "Save" : running || status === "paused" ? "Queue" : "Send";
   const policy = policyWords(queue.policy.value);
   return (
-    <section
-      class={`composer ${over ? "over" : ""}`}
-      aria-label="Composer"
-      onDragOver={(event) => {
-        event.preventDefault();
-        setOver(true);
-      }}
-      onDragLeave={() => setOver(false)}
-      onDrop={dropped}
-    >
+    <section class={`composer ${over && !refusal ? "over" : ""}`} aria-label="Composer">
       <Waiting list={waiting} editing={editing?.promptId ?? null} edit={edit} />
       <Sending list={outbox.sending.value} />
       <StopStage stopping={stopping} />

@@ -33,7 +33,16 @@ export function SessionHead() {
         <div class="head-beside">
           {status && <Status word={offline ? "offline" : wordOf(status, asks)} />}
           <span class="cut" title={where}>
-            {[fields?.agent || row?.agent, short(where)].filter(Boolean).join(" · ")}
+            {fields?.agent || row?.agent}
+            {where && (
+              <>
+                {" · "}
+                <bdi>
+                  <span class="head-parent">{parentOf(where)}</span>
+                  {nameOf({ title: null, cwd: where })}
+                </bdi>
+              </>
+            )}
           </span>
         </div>
       </div>
@@ -63,8 +72,8 @@ export function Needed({ elsewhere }: { elsewhere?: string }) {
   );
 }
 
-/** The last two parts of a path: enough to know it by. */
-function short(where: string): string {
-  const parts = where.split("/").filter(Boolean);
-  return parts.length > 2 ? `…/${parts.slice(-2).join("/")}` : where;
+/** What stands before the last part of a path, of which one part is enough to know it by. */
+function parentOf(where: string): string {
+  const before = where.replace(/[^/]+\/*$/, "");
+  return before === where ? "" : before.replace(/^.*\/([^/]+\/)$/, "…/$1");
 }

@@ -1,7 +1,7 @@
 /** An open session: its transcript, what it asks, and where one writes to it. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { OpenContext, useHub, useOpen } from "../../app/context";
-import { takeJump } from "../../app/jump";
+import { jump, takeJump } from "../../app/jump";
 import { OpenSession } from "../../app/open";
 import { opened } from "../../app/opening";
 import { hrefOf } from "../../app/route";
@@ -35,7 +35,7 @@ function useOpened(id: string): OpenSession | null {
 
 function Shown({ open }: { open: OpenSession }) {
   const gone = open.gone.value;
-  const place = useMemo(() => ({ foundSeq: takeJump(open.id) ?? undefined, readSeq: seenBefore(open.id) }), [open]);
+  const { times, ...place } = usePlace(open);
   return (
     <OpenContext.Provider value={open}>
       <SessionHead />
@@ -50,7 +50,7 @@ function Shown({ open }: { open: OpenSession }) {
         </div>
       ) : (
         <>
-          {open.session.value ? <Transcript {...place} /> : <div class="scroll" aria-busy="true" />}
+          {open.session.value ? <Transcript key={times} {...place} /> : <div class="scroll" aria-busy="true" />}
           <div class="foot">
             <Asks />
             <Composer />
@@ -60,6 +60,19 @@ function Shown({ open }: { open: OpenSession }) {
       )}
     </OpenContext.Provider>
   );
+}
+
+/** Where the transcript opens. Who looks for another place in what is open already gets it opened there. */
+function usePlace({ id }: OpenSession) {
+  const wanted = jump.value?.id === id;
+  const last = useRef<{ times: number; foundSeq?: number; readSeq?: number | undefined }>({ times: 0 });
+  return useMemo(() => {
+    const seq = takeJump(id);
+    const { times } = last.current;
+    if (seq !== null) last.current = { times: times + 1, foundSeq: seq };
+    else if (!times) last.current = { times: 1, readSeq: seenBefore(id) };
+    return last.current;
+  }, [id, wanted]);
 }
 
 const ENDS: Readonly<Record<string, string>> = { end_turn: "The agent has finished", error: "The agent failed" };

@@ -76,6 +76,7 @@ export class Scroller {
     const box = this.#box;
     if (!box) return;
     box.scrollTop += place.getBoundingClientRect().top - box.getBoundingClientRect().top - below;
+    this.#last = { top: box.scrollTop, height: box.scrollHeight };
     this.#stick(this.#distance() <= NEAR);
     this.#remember();
   }
@@ -86,12 +87,22 @@ export class Scroller {
     const box = this.#box;
     if (!box) return;
     const { top, height } = this.#last;
+    this.#catchUp(box);
     this.#last = { top: box.scrollTop, height: box.scrollHeight };
     // content that became shorter moves the reader as well, who did not scroll
     if (box.scrollTop < top - 1 && box.scrollHeight >= height && this.#distance() > 1) this.#stick(false);
     else if (this.#distance() <= NEAR) this.#stick(true);
     this.#drawNear();
     this.#remember();
+  }
+
+  /** What has another height since then is made up for here: the observer comes later, and would not see it any more. */
+  #catchUp(box: HTMLElement): void {
+    const { top, height } = this.#last;
+    if (!this.#anchor || box.scrollHeight === height) return;
+    // a browser moves who is at the end of what became shorter; anything else is the reader
+    const pushed = box.scrollHeight < height && this.#distance() <= 1;
+    box.scrollTop += this.#moved(this.#anchor) + (pushed ? 0 : box.scrollTop - top);
   }
 
   #stick(stuck: boolean): void {
