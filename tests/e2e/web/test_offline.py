@@ -72,6 +72,23 @@ async def test_what_was_kept_is_forgotten_when_the_hub_does_not_know_the_browser
         await kept(page, "a secret", wanted=False)
 
 
+async def test_who_logs_out_leaves_neither_a_draft_nor_what_was_read(
+    server: ServerProcess, chromium: Browser, tmp_path: Path
+) -> None:
+    async with Desk(chromium, server.port) as desk:
+        page = await desk.log_in()
+        talk = await Talk.begin(server, desk, tmp_path)
+        await talk.write("echo a secret")
+        await talk.sees("a secret")
+        await talk.field.fill("half a secret")
+        await desk.visit("devices")
+        await page.get_by_role("button", name="Log out").click()
+        await page.get_by_role("dialog").get_by_role("button", name="Log out").click()
+        await expect(page.get_by_text(re.compile("not logged in", re.IGNORECASE)).first).to_be_visible()
+        await kept(page, "a secret", wanted=False)
+        assert "secret" not in await page.evaluate("JSON.stringify(localStorage)")
+
+
 async def test_below_a_path_everything_is_below_it(chromium: Browser, tmp_path: Path) -> None:
     async with serving(tmp_path, root_path="/hub") as served, Desk(chromium, served.port) as desk:
         link = (await served.client.request("POST", "/hub/login-links")).json()["url"]

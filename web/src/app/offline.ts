@@ -28,7 +28,7 @@ const kept = new Kept(
 
 let over = false;
 
-// -- what the hub told --------------------------------------------------------------------------------------------------
+// -- what the hub told ------------------------------------------------------------------------------------------------
 
 /** At logout: nothing is kept any more until the page is loaded again. */
 export function forget(): Promise<void> {
@@ -84,7 +84,7 @@ async function showRows(hub: Hub): Promise<void> {
     hub.rows.value = new Map(rows.map((row) => [row.id, row]));
 }
 
-// -- the page's files ---------------------------------------------------------------------------------------------------
+// -- the page's files -------------------------------------------------------------------------------------------------
 
 /** Whether a newer version of the page than this one is there. */
 export const updateReady = signal(false);

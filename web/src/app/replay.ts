@@ -2,7 +2,8 @@
  * A recording that is played: the session as it was at a moment, and the moment moves by itself or by hand.
  *
  * As it is played events are applied, so that items stay the objects they are; backwards, or far ahead, the session is
- * another one, folded from the nearest kept state, with the items that were the same then. Time comes from the clock it is given, never from the page.
+ * another one, folded from the nearest kept state, with the items that were the same then. Time comes from the clock
+ * it is given, never from the page.
  */
 import { batch, computed, signal } from "@preact/signals";
 import type { Cancel, Clock } from "../link/ports";

@@ -24,7 +24,7 @@ export function write(name: string, value: Json): void {
   }
 }
 
-/** At logout: all of it goes, and nothing comes back before the page is loaded again, as drafts would when it is left. */
+/** At logout: all of it goes, and nothing comes back until the page is loaded again, as drafts would at its end. */
 export function wipe(): void {
   over = true;
   try {

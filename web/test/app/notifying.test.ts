@@ -87,6 +87,19 @@ test("an approval is told once, with the session's name, and leads there", () =>
   expect(location.hash).toBe("#/session/one");
 });
 
+test("one that the service worker shows, as on a phone, leads there as well", () => {
+  const worker = new EventTarget();
+  Object.defineProperty(navigator, "serviceWorker", { value: worker, configurable: true });
+  tab();
+  const touched = (data: unknown) => worker.dispatchEvent(new MessageEvent("message", { data }));
+  touched({ sessionId: 7 });
+  touched(null);
+  expect(location.hash).toBe("#/");
+  touched({ sessionId: "ses/1" });
+  expect(location.hash).toBe("#/session/ses%2F1");
+  Reflect.deleteProperty(navigator, "serviceWorker");
+});
+
 test("what waited when the page was opened is no news", () => {
   const world = tab();
   world.say({ type: "approvals", approvals: [approval("a1", "one")] });

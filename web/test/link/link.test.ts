@@ -136,6 +136,18 @@ describe("coming back", () => {
     expect(page.seqs).toEqual(upTo(7));
   });
 
+  test("a network that is said to be gone is believed within half a second, unless the hub answers", async () => {
+    const page = await live();
+    page.link.doubt();
+    await page.world.clock.pass(10_000);
+    expect([page.world.opened, page.link.status.phase]).toEqual([1, "live"]);
+    page.world.vanish();
+    page.world.sockets = "refused";
+    page.link.doubt();
+    await page.world.clock.pass(450);
+    expect(page.link.status.phase).toBe("reconnecting");
+  });
+
   test("silence alone is no loss", async () => {
     const page = await live();
     await page.world.clock.pass(600_000);
@@ -247,6 +259,14 @@ test.each(["through", "refused"] as const)("rows of sessions are told, with WebS
   page.link.close();
 });
 
+test("a command that no frame can hold is refused here, and costs no connection", async () => {
+  const page = await live();
+  const said = page.link.command("s", { command: "send-message", content: "ä".repeat(5 << 20) });
+  await expect(said).rejects.toMatchObject({ failure: { code: "too_large" } });
+  expect(page.world.commands.size).toBe(0);
+  await expect(page.link.command("s", { command: "small" })).resolves.toBe("small");
+});
+
 describe("long polling", () => {
   test.each(["refused", "held"] as const)("where a proxy has WebSockets %s", async (how) => {
     const world = new World();
@@ -260,6 +280,25 @@ describe("long polling", () => {
     await settled();
     await settled();
     expect(page.seqs).toEqual(upTo(9));
+  });
+
+  test("is tried as soon as a WebSocket was open and silent", async () => {
+    const world = new World();
+    world.sockets = "held";
+    const page = await live(world);
+    await world.clock.pass(7_000);
+    expect([world.opened, page.link.status.phase, page.link.status.lane]).toEqual([1, "live", "poll"]);
+  });
+
+  test("a network that is said to be gone is tried", async () => {
+    const page = await polling();
+    page.link.doubt();
+    await page.world.clock.pass(1_000);
+    expect(page.link.status.phase).toBe("live");
+    page.world.http = "down";
+    page.link.doubt();
+    await settled();
+    expect(page.link.status.phase).toBe("reconnecting");
   });
 
   async function polling(): Promise<Page> {

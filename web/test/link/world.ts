@@ -115,13 +115,15 @@ export class World {
     this.opened += 1;
     const peer: Peer = { events, following: false, alive: true };
     if (this.sockets === "refused") queueMicrotask(() => peer.alive && events.closed(1006));
-    else if (this.sockets === "through") {
+    else if (this.sockets === "held") queueMicrotask(() => peer.alive && events.opened());
+    else {
       this.peers.push(peer);
       queueMicrotask(() => peer.alive && events.opened());
       queueMicrotask(() => this.#greet(peer));
     }
     return {
-      send: (text: string) => peer.alive && queueMicrotask(() => peer.alive && this.#hear(peer, JSON.parse(text))),
+      // what is held back does not arrive either
+      send: (text: string) => queueMicrotask(() => this.peers.includes(peer) && this.#hear(peer, JSON.parse(text))),
       close: () => {
         peer.alive = false;
         this.peers = this.peers.filter((one) => one !== peer);

@@ -6,7 +6,7 @@ import type { ApprovalRow } from "../../src/app/rows";
 import type { Json } from "../../src/model/wire.gen";
 import { Asks } from "../../src/views/approvals/asks";
 import { ApprovalCentre } from "../../src/views/approvals/centre";
-import { asked, clock, remark, verdict } from "../../src/views/approvals/words";
+import { asked, remark, verdict } from "../../src/views/approvals/words";
 import { approvalRow, Place } from "./approvals.world";
 
 let place: Place;
@@ -301,5 +301,4 @@ test("sentences", () => {
   expect(remark({ ...row, request: { ...row.request, description: "Try it" } })).toBe("Try it");
   expect(verdict(settled(row, "laptop", false), "laptop").text).toBe("Denied by you (laptop)");
   expect(verdict(settled(row, "timeout", false, "timeout")).text).toBe("Denied: nobody decided in time");
-  expect(clock(61.2)).toBe("1:02");
 });

@@ -6,7 +6,7 @@ import { Recording } from "../../src/app/recording";
 import { ReplaySession } from "../../src/app/replay";
 import { listenForKeys } from "../../src/app/shortcuts";
 import type { SessionEvent } from "../../src/model/wire.gen";
-import { clock } from "../../src/views/replay/clock";
+import { clock } from "../../src/ui/time";
 import { drawn } from "../../src/views/replay/line";
 import { Player } from "../../src/views/replay/player";
 import { goldens } from "../goldens";

@@ -43,8 +43,8 @@ export function sanitiser(window: WindowLike): Sanitise {
 const TAG = /<(?:"[^"]*"|'[^']*'|[^"'<>])*[>"']?/g;
 
 /**
- * Styles, handlers and what is about the document are dropped in any case. A browser reports them to the page's policy as soon as it reads them, in
- * a document that is shown to nobody too; so they lose their names before that.
+ * Styles, handlers and what is about the document are dropped in any case. A browser reports them to the page's policy
+ * as soon as it reads them, in a document that is shown to nobody too; so they lose their names before that.
  */
 const declawed = (html: string): string =>
   html.replace(TAG, (tag) =>

@@ -10,12 +10,13 @@ import { allowOnce, decide, deciding, type Decision, denyOnce } from "../../app/
 import type { ApprovalRow } from "../../app/rows";
 import { useShortcuts } from "../../app/shortcuts";
 import { Icon } from "../../ui/icon";
+import { clock } from "../../ui/time";
 import { Choices } from "./choices";
 import { useCountdown, useReady } from "./clocks";
 import { Seen } from "./hidden";
 import { Preview } from "./preview";
 import { RiskChip, RiskReasons } from "./risk";
-import { asked, clock, remark } from "./words";
+import { asked, remark } from "./words";
 
 interface Props {
   approval: ApprovalRow;
@@ -84,7 +85,7 @@ function Countdown({ until }: { until: string | null }) {
   return (
     <span class={`ask-clock tiny ${left < 30 ? "soon" : ""}`} role="timer">
       <Icon name="clock" size={12} />
-      {left > 0 ? `denied in ${clock(left)}` : "time is up"}
+      {left > 0 ? `denied in ${clock(left * 1000)}` : "time is up"}
     </span>
   );
 }

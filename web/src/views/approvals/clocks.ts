@@ -2,12 +2,12 @@
 import { useEffect, useState } from "preact/hooks";
 import { useNow } from "../../ui/now";
 
-/** Seconds until a moment, null where none is set. */
+/** Whole seconds until a moment, null where none is set. */
 export function useCountdown(until: string | null | undefined): number | null {
   const end = until ? Date.parse(until) : NaN;
   const known = !Number.isNaN(end);
   const now = useNow(known);
-  return known ? Math.max(0, (end - now) / 1000) : null;
+  return known ? Math.max(0, Math.ceil((end - now) / 1000)) : null;
 }
 
 /** Milliseconds in which what has just appeared under a finger takes no tap. */

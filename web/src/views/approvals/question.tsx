@@ -6,10 +6,11 @@ import { useHub, useOpen } from "../../app/context";
 import { words } from "../../app/hub";
 import type { Question } from "../../model/wire.gen";
 import { Icon } from "../../ui/icon";
+import { clock } from "../../ui/time";
+import { hostOf } from "../text/links";
 import { useCountdown } from "./clocks";
 import { Form } from "./form";
 import { Seen } from "./hidden";
-import { clock } from "./words";
 
 interface Props {
   question: Question;
@@ -74,7 +75,7 @@ export function QuestionCard({ question, aside }: Props) {
               {failed}
             </p>
           )}
-          {left !== null && <span class="ask-clock tiny">withdrawn in {clock(left)}</span>}
+          {left !== null && <span class="ask-clock tiny">withdrawn in {clock(left * 1000)}</span>}
         </footer>
       )}
     </section>
@@ -100,7 +101,7 @@ function Page({ url, busy, send, decline }: Answering & { url: string }) {
       <div class="ask-choices">
         {isPage(url) && (
           <a class="button primary" href={url} target="_blank" rel="noopener noreferrer">
-            <Icon name="link" size={14} /> Open {hostOf(url)}
+            <Icon name="link" size={14} /> Open {hostOf(url) || "the page"}
           </a>
         )}
         <button type="button" class="button" disabled={busy} onClick={() => send({})}>
@@ -112,14 +113,6 @@ function Page({ url, busy, send, decline }: Answering & { url: string }) {
       </div>
     </div>
   );
-}
-
-function hostOf(url: string): string {
-  try {
-    return new URL(url).host;
-  } catch {
-    return "the page";
-  }
 }
 
 function Options({ id, question, busy, send, decline }: Answering & { question: Question }) {

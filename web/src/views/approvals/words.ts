@@ -67,9 +67,3 @@ export function verdict(row: ApprovalRow, me?: string): Verdict {
 /** What a session is called beside its approvals. */
 export const sessionName = (row: { title: string | null; cwd: string } | undefined): string =>
   row ? nameOf(row) : "Another session";
-
-/** Seconds as `0:42`. */
-export function clock(seconds: number): string {
-  const left = Math.max(0, Math.ceil(seconds));
-  return `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
-}

@@ -5,7 +5,8 @@ import { useHub } from "../../app/context";
 import { type Scope, words } from "../../app/hub";
 import { Copy } from "../../ui/copy";
 import { Icon } from "../../ui/icon";
-import { clockOf, spaced, triesLeft } from "./naming";
+import { clock } from "../../ui/time";
+import { spaced, triesLeft } from "./naming";
 import { Qr } from "./qr";
 import { MAY, SCOPES } from "./scopes";
 
@@ -94,7 +95,7 @@ function Waiting({ pairing, paired, close }: { pairing: Pairing; paired(): void;
             {spaced(pairing.code)}
           </p>
           <p class="small muted" role="timer">
-            Works for {clockOf(left)}
+            Works for {clock(left * 1000)}
             {info.triesLeft < 5 && ` · a wrong code was typed. ${triesLeft(info.triesLeft)}`}
           </p>
           {/^https?:\/\/(localhost|127\.|\[::1\])/.test(pairing.url) && (

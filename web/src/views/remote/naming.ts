@@ -33,10 +33,6 @@ export const triesLeft = (left: number): string =>
       : `${left} tries are left.`
     : "No try is left: ask for a new QR code on the host.";
 
-/** `4:05` of so many seconds. */
-export const clockOf = (seconds: number): string =>
-  `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
-
 /** `just now`, `5 min ago`, or the date: as it goes on in a sentence. */
 export function since(timestamp: string, now = Date.now()): string {
   const text = ago(timestamp, now);

@@ -3,7 +3,7 @@ import type { Mark, MarkKind } from "../../app/recording";
 import type { ReplaySession } from "../../app/replay";
 import { Dialog } from "../../ui/dialog";
 import { Icon, type IconName } from "../../ui/icon";
-import { clock } from "./clock";
+import { clock } from "../../ui/time";
 
 const KINDS: Readonly<Record<MarkKind, { icon: IconName; name: string }>> = {
   prompt: { icon: "send", name: "Prompt" },

@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import type { MarkKind, Recording } from "../../app/recording";
 import type { ReplaySession } from "../../app/replay";
-import { clock } from "./clock";
+import { clock } from "../../ui/time";
 
 /** Marks nearer than this part of the line look like one. */
 const GRAIN = 1 / 400;

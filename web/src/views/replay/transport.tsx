@@ -3,9 +3,8 @@ import { useState } from "preact/hooks";
 import { LONGEST_WAIT } from "../../app/recording";
 import { type ReplaySession, type Speed, SPEEDS } from "../../app/replay";
 import { Icon, type IconName } from "../../ui/icon";
-import { count, lasting, moment } from "../../ui/time";
+import { clock, count, lasting, moment, timeOfDay } from "../../ui/time";
 import { Contents } from "./contents";
-import { clock, timeOfDay } from "./clock";
 import { TimeLine } from "./line";
 
 export function Transport({ replay }: { replay: ReplaySession }) {

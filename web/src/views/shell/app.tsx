@@ -36,6 +36,9 @@ function Body({ at }: { at: Route }) {
   if (hub.status.value.phase === "refused") return <Alone name="Not logged in" children={<Stranger />} />;
   return (
     <>
+      <button type="button" class="button skip" onClick={skip}>
+        Skip the list of sessions
+      </button>
       <div class="shell" data-view={at.view}>
         <nav class="side" aria-label="Sessions">
           <SideHead />
@@ -50,6 +53,14 @@ function Body({ at }: { at: Route }) {
       <Panels />
     </>
   );
+}
+
+/** To what is beside the list; where it scrolls, to where the keys scroll it. */
+function skip(): void {
+  const main = document.getElementById("main");
+  const place =
+    main?.querySelector<HTMLElement>("[tabindex='0']") ?? main?.querySelector<HTMLElement>("a, button, input");
+  place?.focus();
 }
 
 /** For those who are not in yet: there is nothing beside it. */

@@ -6,9 +6,11 @@ import { lasting } from "../../ui/time";
 
 const WORDS: Partial<Record<Phase, string>> = {
   connecting: "Connecting to the hub…",
-  reconnecting: "Reconnecting… what you see may be out of date",
+  reconnecting: "Reconnecting…",
   catching_up: "Catching up…",
 };
+/** Seconds from which it is told how long it has lasted. */
+const LONG = 10;
 /** Milliseconds that are not worth a word. */
 const SHORT: Partial<Record<Phase, number>> = { connecting: 400, reconnecting: 0, catching_up: 800 };
 
@@ -36,7 +38,13 @@ export function Connection() {
         <p class="connection-words">
           <span class="connection-dot" aria-hidden="true" />
           {text}
-          {since.seconds >= 5 && <span class="muted"> · {lasting(since.seconds * 1000)}</span>}
+          {phase === "reconnecting" && <span class="connection-why">what you see may be out of date</span>}
+          {since.seconds >= LONG && (
+            // it counts, which would be read out every second
+            <span class="muted" aria-hidden="true">
+              · {lasting(since.seconds * 1000)}
+            </span>
+          )}
           {phase === "reconnecting" && (
             <button type="button" class="button quiet small" onClick={() => hub.link.wake()}>
               Try now

@@ -1,8 +1,10 @@
 /** The head of an open session: what it is called, how it is, and what can be done with it. */
+import { useEffect, useState } from "preact/hooks";
+import { path } from "../../app/api";
 import { useHub, useOpen } from "../../app/context";
 import { countNeeded } from "../../app/notifying";
 import { hrefOf } from "../../app/route";
-import { nameOf, wordOf } from "../../app/rows";
+import { nameOf, type SessionRow, wordOf } from "../../app/rows";
 import { Icon } from "../../ui/icon";
 import { FilesButton } from "../files/button";
 import { SessionMenu } from "../sessions/menu";
@@ -10,13 +12,12 @@ import { useOffline } from "../sessions/offline";
 import { Status } from "../sessions/status";
 
 export function SessionHead() {
-  const hub = useHub();
   const open = useOpen();
   const offline = useOffline();
   void open.head.value;
   const session = open.session.value;
   const fields = session?.fields;
-  const row = hub.row(open.id);
+  const row = useRow(open.id);
   const title = fields?.title || (row && nameOf(row)) || fields?.projectName || "Session";
   const where = fields?.workingDirectory || row?.cwd || "";
   const status = fields?.status ?? row?.status;
@@ -32,6 +33,7 @@ export function SessionHead() {
         </h1>
         <div class="head-beside">
           {status && <Status word={offline ? "offline" : wordOf(status, asks)} />}
+          {row?.archived && <span class="chip">archived</span>}
           <span class="cut" title={where}>
             {fields?.agent || row?.agent}
             {where && (
@@ -48,9 +50,29 @@ export function SessionHead() {
       </div>
       <FilesButton />
       <Needed elsewhere={open.id} />
-      {row && <SessionMenu row={row} />}
+      {row && !open.gone.value && <SessionMenu row={row} />}
     </header>
   );
+}
+
+/** Its row of the list. One that the list does not have, as it is archived or of long ago, is read by itself. */
+function useRow(id: string): SessionRow | undefined {
+  const hub = useHub();
+  const listed = hub.row(id);
+  const missing = hub.rows.value !== null && !listed;
+  const [read, setRead] = useState<SessionRow>();
+  useEffect(() => {
+    if (!missing) return undefined;
+    let here = true;
+    hub.api
+      .get<SessionRow>(`${path("sessions", id)}?items=false`)
+      .then((found) => here && setRead({ ...found, pendingApprovals: 0, queueLength: null }))
+      .catch(() => {}); // then there is nothing to be done with it
+    return () => {
+      here = false;
+    };
+  }, [id, missing]);
+  return listed ?? (missing ? read : undefined);
 }
 
 /** How much waits for somebody. In other sessions than the one that is looked at, where no list beside it says so. */

@@ -8,6 +8,7 @@ import { hrefOf } from "../../app/route";
 import { seenBefore } from "../../app/unread";
 import { Asks } from "../approvals/asks";
 import { Composer } from "../composer/composer";
+import { useOffline } from "../sessions/offline";
 import { Transcript } from "../transcript/transcript";
 import { Connection } from "./connection";
 import { SessionHead } from "./head";
@@ -73,6 +74,29 @@ function usePlace({ id }: OpenSession) {
     else if (!times) last.current = { times: 1, readSeq: seenBefore(id) };
     return last.current;
   }, [id, wanted]);
+}
+
+/** Nothing of it is known here yet. */
+function Unread() {
+  if (useOffline()) {
+    return (
+      <div class="blank">
+        <p>
+          The hub is out of reach, and this session was not kept on this device. It is shown as soon as it can be read.
+        </p>
+      </div>
+    );
+  }
+  return (
+    <div class="scroll" aria-busy="true">
+      <div class="loading" aria-hidden="true">
+        <i />
+        <i />
+        <i />
+        <i />
+      </div>
+    </div>
+  );
 }
 
 const ENDS: Readonly<Record<string, string>> = { end_turn: "The agent has finished", error: "The agent failed" };

@@ -1,0 +1,61 @@
+"""Places in a page: what was searched for is shown, what was put aside can be taken up, what falls beside is taken."""
+
+from __future__ import annotations
+
+import re
+
+from tests.support.browsers import expect
+from tests.support.web_talk import Talk
+
+DROP = """(name) => {
+  const data = new DataTransfer();
+  data.items.add(new File(["words\\n"], name, { type: "text/plain" }));
+  const told = ["dragover", "drop"].map(
+    (type) => new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }),
+  );
+  for (const event of told) document.querySelector(".transcript").dispatchEvent(event);
+  return told.every((event) => event.defaultPrevented);
+}"""
+
+
+async def test_what_was_found_is_shown_also_in_the_session_that_is_open(talk: Talk) -> None:
+    for number in range(60):
+        content = "echo the needle is here" if number == 30 else f"echo hay {number}"
+        path = f"/sessions/{talk.id}/send-message"
+        await talk.server.client.request("POST", path, {"content": content}, headers={"Prefer": "respond-async"})
+    await talk.sees(re.compile("^hay 59"))
+    await talk.is_now("idle")
+    needle = talk.said(re.compile("^the needle is here"))
+    for _ in range(2):
+        await talk.desk.go("#/") if await _is_narrow(talk) else None
+        await talk.page.get_by_placeholder(re.compile("Search")).fill("needle")
+        await talk.page.locator(".session-snippet").first.click()
+        await expect(talk.transcript.locator(".unread")).to_contain_text("Found")
+        await talk.page.wait_for_timeout(
+            1500
+        )  # what is above is drawn meanwhile, and is higher or lower than was thought
+        await expect(needle).to_be_in_viewport()
+        await talk.transcript.evaluate("box => { box.scrollTop = box.scrollHeight }")
+        await expect(needle).not_to_be_in_viewport()
+
+
+async def test_an_archived_session_says_so_and_can_be_brought_back(talk: Talk) -> None:
+    await talk.write("echo put aside")
+    await talk.sees(re.compile("^put aside"))
+    head = talk.page.locator(".main .head")
+    await head.get_by_role("button", name=re.compile("^Actions")).click()
+    await talk.page.get_by_role("menuitem", name="Archive").click()
+    await expect(head.get_by_text("archived", exact=True)).to_be_visible()
+    await head.get_by_role("button", name=re.compile("^Actions")).click()
+    await talk.page.get_by_role("menuitem", name="Bring back").click()
+    await expect(head.get_by_text("archived", exact=True)).to_have_count(0)
+
+
+async def test_a_file_that_falls_beside_the_composer_goes_with_the_message(talk: Talk) -> None:
+    assert await talk.page.evaluate(DROP, "notes.txt"), "the browser would leave the page for the file"
+    await expect(talk.field).to_have_value(re.compile("@.*notes.txt"))
+
+
+async def _is_narrow(talk: Talk) -> bool:
+    size = talk.page.viewport_size
+    return size is not None and size["width"] < 700
