@@ -27,13 +27,13 @@ async def test_what_was_found_is_shown_also_in_the_session_that_is_open(talk: Ta
     await talk.is_now("idle")
     needle = talk.said(re.compile("^the needle is here"))
     for _ in range(2):
-        await talk.desk.go("#/") if await _is_narrow(talk) else None
+        if _is_narrow(talk):
+            await talk.desk.go("#/")
         await talk.page.get_by_placeholder(re.compile("Search")).fill("needle")
         await talk.page.locator(".session-snippet").first.click()
         await expect(talk.transcript.locator(".unread")).to_contain_text("Found")
-        await talk.page.wait_for_timeout(
-            1500
-        )  # what is above is drawn meanwhile, and is higher or lower than was thought
+        # what is above is drawn meanwhile, and is higher or lower than was thought
+        await expect(talk.transcript.locator(".transcript-chunk:not(.transcript-drawn)")).to_have_count(0)
         await expect(needle).to_be_in_viewport()
         await talk.transcript.evaluate("box => { box.scrollTop = box.scrollHeight }")
         await expect(needle).not_to_be_in_viewport()
@@ -56,6 +56,6 @@ async def test_a_file_that_falls_beside_the_composer_goes_with_the_message(talk:
     await expect(talk.field).to_have_value(re.compile("@.*notes.txt"))
 
 
-async def _is_narrow(talk: Talk) -> bool:
+def _is_narrow(talk: Talk) -> bool:
     size = talk.page.viewport_size
     return size is not None and size["width"] < 700

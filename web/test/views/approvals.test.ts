@@ -2,7 +2,8 @@
 import { h } from "preact";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { deciding } from "../../src/app/deciding";
-import type { ApprovalRow } from "../../src/app/rows";
+import { countNeeded } from "../../src/app/notifying";
+import type { ApprovalRow, SessionRow } from "../../src/app/rows";
 import type { Json } from "../../src/model/wire.gen";
 import { Asks } from "../../src/views/approvals/asks";
 import { ApprovalCentre } from "../../src/views/approvals/centre";
@@ -285,6 +286,37 @@ test("the centre has all sessions, with links, and who decided what", async () =
     "#/session/ses_2",
   ]);
   expect(place.one(".centre-row").textContent).toContain("Denied by rule always:rule_1");
+});
+
+test("the centre leads to the sessions that ask a question, and says of none that nobody waits", async () => {
+  place = new Place();
+  place.answer = () => ({ status: 200, body: { approvals: [] } });
+  const asks: SessionRow = {
+    id: "ses_3",
+    agent: "demo",
+    cwd: "/w",
+    title: "Which one",
+    status: "waiting_for_input",
+    created: "2026-03-01T09:00:00.000Z",
+    updated: "2026-03-01T09:00:00.000Z",
+    archived: null,
+    seq: 3,
+    pendingApprovals: 0,
+    queueLength: 0,
+  };
+  place.hub.rows.value = new Map([[asks.id, asks]]);
+  place.show(h(ApprovalCentre, {}));
+  await pass(60);
+  expect(place.one(".centre-question a").getAttribute("href")).toBe(`#/session/${asks.id}`);
+  expect(place.text).not.toContain("Nobody waits");
+  expect(countNeeded(place.hub)).toBe(1);
+  expect(countNeeded(place.hub, asks.id)).toBe(0);
+});
+
+test("what waits is said aloud once, with its name", async () => {
+  waiting([approvalRow("a1"), approvalRow("a2")]);
+  await pass(50);
+  expect(place.one("p[role=status].aside").textContent).toBe("Waiting for you: Run a command in ~/project, and 1 more");
 });
 
 test("sentences", () => {

@@ -89,6 +89,7 @@ export function Field({ draft, files, commands, disabled, editing, placeholder, 
       <textarea
         ref={area}
         class="composer-field"
+        dir="auto"
         rows={1}
         aria-label="Message to the agent"
         aria-haspopup="listbox"

@@ -41,6 +41,7 @@ function Body({ at }: { at: Route }) {
       </button>
       <div class="shell" data-view={at.view}>
         <nav class="side" aria-label="Sessions">
+          {at.view === "sessions" && <h1 class="aside">Sessions</h1>}
           <SideHead />
           {at.view === "sessions" && <Connection />}
           <SessionList />
@@ -143,7 +144,7 @@ function Welcome() {
         <span class="blank-mark">
           <Mark size={56} />
         </span>
-        <h1>Every coding agent, on every screen</h1>
+        <h2>Every coding agent, on every screen</h2>
         <p>Choose a session, or start one.</p>
         {hub.may("prompt") && (
           <a class="button primary" href={hrefOf({ view: "new" })}>

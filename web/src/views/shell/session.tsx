@@ -51,7 +51,7 @@ function Shown({ open }: { open: OpenSession }) {
         </div>
       ) : (
         <>
-          {open.session.value ? <Transcript key={times} {...place} /> : <div class="scroll" aria-busy="true" />}
+          {open.session.value ? <Transcript key={times} {...place} /> : <Unread />}
           <div class="foot">
             <Asks />
             <Composer />

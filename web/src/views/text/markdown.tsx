@@ -88,5 +88,5 @@ const Html = memo(({ block }: { block: Block & { kind: "html" } }) => {
     if (ref.current) finish(ref.current);
   }, [block]);
   useEffect(() => (ref.current ? colourWithin(ref.current) : undefined), [block]);
-  return <div ref={ref} class="md-block" dangerouslySetInnerHTML={{ __html: sanitisedHtml(block.html) }} />;
+  return <div ref={ref} class="md-block" dir="auto" dangerouslySetInnerHTML={{ __html: sanitisedHtml(block.html) }} />;
 });
