@@ -9,12 +9,30 @@ from pilothouse.acp import Agent, PromptResponse, run_agent, text_block, update_
 from pilothouse.acp.helpers import start_tool_call, tool_content, update_tool_call
 from pilothouse.acp.schema import InitializeResponse, NewSessionResponse
 
-PARAGRAPHS = (
-    "## Part {n}\n\nSome words about part {n}, with `code`, **weight** and a [link](https://example.org/{n}).\n\n",
-    "- one thing of {n}\n- another thing\n  - below it\n- [x] done\n\n",
-    "```python\ndef part_{n}(values):\n    return [value * {n} for value in values if value]\n```\n\n",
-    "| name | amount |\n| --- | ---: |\n| apples {n} | 12 |\n| pears | {n} |\n\n",
+PROSE = (
+    "Part {n} keeps its **state** in one place, and whoever wants to change it says so by a message; that is why the "
+    "`reader_{n}` never sees half of a change. The old way held a lock for as long as a request took, which made a "
+    "slow client everybody's problem. See [the notes](https://example.org/{n}) for the figures; mind that they were "
+    "taken on a machine with *two* cores.\n\n"
 )
+PARAGRAPHS = (
+    "## Part {n}\n\n" + PROSE,
+    PROSE,
+    "".join(
+        f"- point {point} of {{n}}, with `some_code({point})` and a few more words about it\n" for point in range(6)
+    )
+    + "\n",
+    "```python\n"
+    + "".join(
+        f"def part_{{n}}_{line}(values):\n    return [value * {line} for value in values]\n\n" for line in range(5)
+    )
+    + "```\n\n",
+    PROSE,
+    "| name | amount | remark |\n| --- | ---: | --- |\n"
+    + "".join(f"| row {row} | {{n}} | about `{row}` |\n" for row in range(6))
+    + "\n",
+)
+"""An answer as models give them: prose, lists, code, a table; 4 KB for all of them, then again."""
 PIECE = 25
 
 

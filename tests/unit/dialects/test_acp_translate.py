@@ -411,6 +411,14 @@ def test_a_permission_request_for_an_edit_shows_its_diff() -> None:
     assert "-old\n+new\n" in asked.preview.diff
 
 
+def test_a_permission_request_for_an_edit_too_large_to_compare_says_so() -> None:
+    drive = Drive()
+    drive.call("c1", kind="edit", status="pending", rawInput={"file_path": "/work/app/a"})
+    diff = {"type": "diff", "path": "/work/app/a", "oldText": "old\n" * 200_000, "newText": "new\n" * 200_000}
+    asked = only(drive.ask("c1", content=[diff]), "approval:requested")
+    assert "too large to be shown" in asked.preview.text
+
+
 def test_the_question_about_a_call_does_not_change_what_the_call_is() -> None:
     drive = Drive()
     drive.call("c1", title="write", kind="edit", rawInput={"filePath": "/work/app/a", "content": "x"})

@@ -6,7 +6,7 @@
  * at which it still looks alive.
  */
 /** The share of the main thread that drawing may take, while it keeps the bound below. */
-const SHARE = 1 / 20;
+const SHARE = 1 / 24;
 /** Milliseconds between two drawings, at most. */
 const SLOWEST = 300;
 /** Drawings that are cheaper than this many milliseconds come with every frame. */

@@ -253,7 +253,7 @@ describe("changes of several files", () => {
 
   test("a change of which only the name is known says so", async () => {
     await show(h(FileChangeView, { change: { path: "src/y", changeType: "deleted" } }));
-    expect(texts(".diff-note")).toEqual(["The agent did not say which lines."]);
+    expect(texts(".diff-note")).toEqual(["Which lines is not told: the agent did not say, or it is too much to compare."]);
     expect(texts(".chip")).toEqual(["Deleted"]);
   });
 

@@ -72,7 +72,11 @@ def preview(call: Call, raw_input: Any, workspace: str | None) -> ApprovalPrevie
         return DiffPreview(path=path, diff=given)
     text = block_text(call.content) or describe_tool_call(call.name, raw_input)
     listed = [f"- {name}" for name in reversed(files)] if len(files) > 1 else []
-    return DescriptionPreview(text="\n".join([text, *listed]))
+    blind = [TOO_LARGE] if any(change.change_type != "deleted" for change in changes) else []
+    return DescriptionPreview(text="\n".join([text, *listed, *blind]))
+
+
+TOO_LARGE = "What would change is too large to be shown here, or was not told: nobody sees it before it is allowed."
 
 
 def _sections(changes: list[FileChange], workspace: str | None) -> str:

@@ -36,7 +36,7 @@ export class Chunk {
 /** Rows of a chunk. */
 export const CHUNK = 12;
 /** Chunks at the end that are drawn when a transcript is laid out as a whole. */
-export const AT_FIRST = 3;
+export const AT_FIRST = 2;
 /** Steps of a run; a longer one is several, so that a change costs no more. */
 export const RUN = 40;
 

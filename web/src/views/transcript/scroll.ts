@@ -32,6 +32,8 @@ export class Scroller {
   #last = { top: 0, height: 0 };
   #seen = 0;
   #anchor: Anchor | null = null;
+  #soon: Chunk[] = [];
+  #frame = 0;
   #idle: number | ReturnType<typeof setTimeout> | null = null;
 
   constructor(layout: Layout) {
@@ -52,6 +54,8 @@ export class Scroller {
       box.removeEventListener("scroll", scrolled);
       observer?.disconnect();
       this.#stopIdle();
+      cancelAnimationFrame(this.#frame);
+      this.#frame = 0;
       this.#box = null;
     };
   }
@@ -166,8 +170,27 @@ export class Scroller {
   #drawNear(): void {
     if (!this.#box?.clientHeight) return; // nothing has a place yet
     const [first, last] = this.#onScreen();
-    draw(this.#layout.chunks.peek().slice(Math.max(0, first - AROUND), last + AROUND + 1));
+    const chunks = this.#layout.chunks.peek();
+    draw(chunks.slice(first, last + 1));
+    const [above, below] = [
+      chunks.slice(Math.max(0, first - AROUND), first),
+      chunks.slice(last + 1, last + AROUND + 1),
+    ];
+    this.#soon = [...above, ...below.reverse()].filter((chunk) => !chunk.drawn.peek());
+    this.#drawSoon();
     this.#trim();
+  }
+
+  /** What is near, one a frame: all at once would hold up the scrolling. */
+  #drawSoon(): void {
+    if (this.#frame || !this.#soon.length) return;
+    this.#frame = requestAnimationFrame(() => {
+      this.#frame = 0;
+      const next = this.#soon.pop();
+      if (!next || !this.#box) return;
+      next.drawn.value = true;
+      this.#drawSoon();
+    });
   }
 
   /** Let go of what is farthest away when there is too much. */
