@@ -174,3 +174,21 @@ async def test_the_transcript_lets_go_when_somebody_scrolls_up(talk: Talk) -> No
     assert abs(await talk.transcript.evaluate("box => box.scrollTop") - before) < 5
     await talk.page.get_by_role("button", name=re.compile("Jump to latest")).click()
     await expect(talk.said(re.compile(r"4\.0 s")).last).to_be_in_viewport()
+
+
+async def test_what_is_unfolded_at_the_end_stays_in_sight(talk: Talk) -> None:
+    await talk.write("flood 60")
+    await talk.is_now("idle")
+    await talk.write("edit notes.txt")
+    await talk.choose(re.compile("^Allow once"))
+    await talk.sees("is written.")
+    card = talk.transcript.get_by_role("button", name=re.compile("notes.txt")).last
+    await expect(talk.ask).to_have_count(0)
+    await talk.desk.rest()
+    before = await card.bounding_box()
+    await card.click()
+    await expect(talk.transcript.locator(".diff-rows")).to_be_in_viewport()
+    await talk.desk.rest()
+    after = await card.bounding_box()
+    assert before and after
+    assert abs(after["y"] - before["y"]) < 3

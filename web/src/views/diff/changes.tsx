@@ -81,7 +81,9 @@ export function FileChangeView({ change, fold }: { change: FileChange; fold?: Fo
   return (
     <section class="diff">
       <Head path={path} kind={kind} counts={counts ?? null} remarks={[]} fold={fold} room={null} />
-      {(fold?.open ?? true) && <p class="diff-note">Which lines is not told: the agent did not say, or it is too much to compare.</p>}
+      {(fold?.open ?? true) && (
+        <p class="diff-note">Which lines is not told: the agent did not say, or it is too much to compare.</p>
+      )}
     </section>
   );
 }

@@ -6,7 +6,7 @@ import { isTurning, visible } from "../../text/highlight/odd";
 import { useNear } from "../code/near";
 import { useLineColours } from "./colours";
 import { type Counts, type Fold, Head, type Kind } from "./head";
-import { chosen, roomOf, useWidth } from "./layout";
+import { chosen, isNarrow, roomOf, useWidth } from "./layout";
 import { Rows } from "./table";
 
 export interface FileProps {
@@ -33,7 +33,11 @@ export function FileView({ path, diff, counts, language, fold, showAll, ...props
   const oneSided = kind === "created" || kind === "deleted";
   const room = roomOf(oneSided ? 0 : (width ?? 0), chosen.value);
   return (
-    <section ref={ref} class="diff" aria-label={`Changes of ${visible(path)}`}>
+    <section
+      ref={ref}
+      class={`diff${isNarrow(width) ? " diff-narrow" : ""}`}
+      aria-label={`Changes of ${visible(path)}`}
+    >
       <Head
         path={path}
         from={kind === "renamed" ? (diff.before ?? undefined) : undefined}

@@ -25,6 +25,9 @@ export function roomOf(width: number, choice: Layout | "auto"): Room {
   return { layout: choice === "auto" ? fitting : choice, choice: true };
 }
 
+/** A class says it, and no container query: browsers were seen to leave such a container empty after it had changed. */
+export const isNarrow = (width: number | null): boolean => width !== null && width < POSSIBLE;
+
 /** The width of an element; null until it is in the page, so that nothing is laid out twice. */
 export function useWidth(ref: RefObject<HTMLElement | null>): number | null {
   const [width, setWidth] = useState<number | null>(null);

@@ -9,6 +9,7 @@ import type { Chunk, Layout } from "./layout";
 
 /** Pixels from the end that still count as being there. */
 const NEAR = 32;
+const LOW = 96;
 /** Chunks around the screen that are drawn at once, that are filled in when nothing else is to do, and that stay. */
 const AROUND = 2;
 const FILLED = 24;
@@ -27,6 +28,8 @@ export class Scroller {
   readonly stuck = signal(true);
   /** Rows that came since the reader let go. */
   readonly fresh = signal(0);
+  /** There is so little room that a button over the text would be in the way. */
+  readonly low = signal(false);
   readonly #layout: Layout;
   #box: HTMLElement | null = null;
   #last = { top: 0, height: 0 };
@@ -44,7 +47,9 @@ export class Scroller {
   attach(box: HTMLElement, body: HTMLElement): () => void {
     this.#box = box;
     const scrolled = () => this.#scrolled();
+    const pressed = (event: Event) => this.#pressed(event);
     box.addEventListener("scroll", scrolled, { passive: true });
+    box.addEventListener("click", pressed, { capture: true });
     const observer = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(() => this.#settle());
     observer?.observe(body);
     observer?.observe(box);
@@ -52,6 +57,7 @@ export class Scroller {
     this.#planIdle();
     return () => {
       box.removeEventListener("scroll", scrolled);
+      box.removeEventListener("click", pressed, { capture: true });
       observer?.disconnect();
       this.#stopIdle();
       cancelAnimationFrame(this.#frame);
@@ -109,6 +115,16 @@ export class Scroller {
     box.scrollTop += this.#moved(this.#anchor) + (pushed ? 0 : box.scrollTop - top);
   }
 
+  /** Who unfolds something wants to see that, and not the end: what was pressed stays where it is. */
+  #pressed(event: Event): void {
+    const place = event.target instanceof Element ? event.target.closest('[aria-expanded="false"]') : null;
+    const chunk = place?.closest(".transcript-chunk");
+    if (!place || !chunk) return;
+    this.#stick(false);
+    const [top, chunkTop] = [place.getBoundingClientRect().top, chunk.getBoundingClientRect().top];
+    this.#anchor = { place, chunk, top, chunkTop };
+  }
+
   #stick(stuck: boolean): void {
     if (stuck || this.stuck.peek()) this.#seen = this.#layout.count;
     this.stuck.value = stuck;
@@ -126,6 +142,7 @@ export class Scroller {
   #settle(): void {
     const box = this.#box;
     if (!box) return;
+    this.low.value = box.clientHeight < LOW;
     if (this.stuck.peek()) box.scrollTop = box.scrollHeight;
     else if (this.#anchor) box.scrollTop += this.#moved(this.#anchor);
     this.#last = { top: box.scrollTop, height: box.scrollHeight };

@@ -141,7 +141,7 @@ const ChunkView = memo(({ chunk }: { chunk: Chunk }) => {
 });
 
 function Jump({ scroller }: { scroller: Scroller }) {
-  if (scroller.stuck.value) return null;
+  if (scroller.stuck.value || scroller.low.value) return null;
   const fresh = scroller.fresh.value;
   return (
     <button type="button" class="button transcript-jump" onClick={() => scroller.toEnd()}>
