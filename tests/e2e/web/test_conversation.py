@@ -190,5 +190,6 @@ async def test_what_is_unfolded_at_the_end_stays_in_sight(talk: Talk) -> None:
     await expect(talk.transcript.locator(".diff-rows")).to_be_in_viewport()
     await talk.desk.rest()
     after = await card.bounding_box()
-    assert before and after
+    assert before
+    assert after
     assert abs(after["y"] - before["y"]) < 3

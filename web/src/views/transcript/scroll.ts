@@ -142,7 +142,7 @@ export class Scroller {
   #settle(): void {
     const box = this.#box;
     if (!box) return;
-    this.low.value = box.clientHeight < LOW;
+    this.low.value = box.clientHeight > 0 && box.clientHeight < LOW;
     if (this.stuck.peek()) box.scrollTop = box.scrollHeight;
     else if (this.#anchor) box.scrollTop += this.#moved(this.#anchor);
     this.#last = { top: box.scrollTop, height: box.scrollHeight };
