@@ -242,6 +242,9 @@ async def test_a_hub_whose_socket_for_editors_was_taken_away_is_named_and_starte
         def words(self) -> str:
             return ""
 
+        def settle(self, *, reached: bool) -> None:
+            assert not reached
+
     monkeypatch.setattr(reaching_module, "Launch", Found)
     monkeypatch.setattr(reaching_module, "GRACE", 0.05)
     async with listening(home / "hub.sock"):

@@ -666,8 +666,9 @@ quick = settings(
 
 
 def runs_nothing(text: str) -> bool:
+    """A separator without a command is an error to a shell, which runs nothing for it."""
     script = parse(text)
-    return script.trusted and not script.commands
+    return not text.strip(" \t\n\\;") or (script.trusted and not script.commands)
 
 
 def is_whole(text: str) -> bool:

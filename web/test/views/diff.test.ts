@@ -253,7 +253,9 @@ describe("changes of several files", () => {
 
   test("a change of which only the name is known says so", async () => {
     await show(h(FileChangeView, { change: { path: "src/y", changeType: "deleted" } }));
-    expect(texts(".diff-note")).toEqual(["Which lines is not told: the agent did not say, or it is too much to compare."]);
+    expect(texts(".diff-note")).toEqual([
+      "Which lines is not told: the agent did not say, or it is too much to compare.",
+    ]);
     expect(texts(".chip")).toEqual(["Deleted"]);
   });
 
