@@ -53,7 +53,7 @@ $(SDK_READY): $(READY)
 # In a terminal it asks; without one nobody could answer, and all it touches is a directory of its own.
 run: $(READY) ## take the tour: the scripted agent at work in your terminal
 	@$(BIN)/pilothouse demo $$(test -t 0 || echo --approve-all) tour
-	@printf '\n%s\n' 'Next:' \
+	@printf '%s\n' '' 'Next:' \
 		'  $(BIN)/pilothouse            the same in your browser, and on your phone' \
 		'  $(BIN)/pilothouse agents     which coding agents are here, and how to get others' \
 		'  $(BIN)/pilothouse setup zed  the same sessions in your editor (or jetbrains, neovim, emacs)'
