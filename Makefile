@@ -4,7 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-JOBS ?= 2
+# one more than there are processors: tests wait for processes that they started
+JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 NODE := tests/interop
 NODE_READY := $(NODE)/node_modules/.ready
 WEB := web
@@ -55,8 +56,8 @@ run: $(READY) ## take the tour: the scripted agent at work in your terminal
 	@$(BIN)/pilothouse demo $$(test -t 0 || echo --approve-all) tour
 	@printf '%s\n' '' 'Next:' \
 		'  $(BIN)/pilothouse            the same in your browser, and on your phone' \
-		'  $(BIN)/pilothouse agents     which coding agents are here, and how to get others' \
-		'  $(BIN)/pilothouse setup zed  the same sessions in your editor (or jetbrains, neovim, emacs)'
+		'  $(BIN)/pilothouse agents     which agents are here, how to get others' \
+		'  $(BIN)/pilothouse setup zed  the same in your editor (jetbrains, neovim, emacs)'
 
 test: $(READY) $(NODE_READY) $(WEB_READY) $(SDK_READY) $(CLAUDE_READY) ## run every test that this machine can run, after the checks
 	@$(MAKE) --no-print-directory check
@@ -109,6 +110,7 @@ bench: $(READY) ## compare with the official SDK, with plain JSON, and with what
 	$(BIN)/python bench/hub.py
 	$(BIN)/python bench/server.py
 	$(BIN)/python bench/editor.py
+	$(BIN)/python bench/discovery.py
 	$(BIN)/python bench/web.py
 
 build: $(READY) ## build the wheel and the source distribution

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """A session in an editor: `pilothouse acp` between the editor and the agent, beside the same agent spoken to directly.
 
-    python bench/editor.py            all of it, about two minutes
+    python bench/editor.py            all of it, about four minutes
     python bench/editor.py flood      some of: flood, latency, start
 
 The editor is a process of its own (`stacks/editor.py`) and the same on both sides: one that only reads lines, one made
 with this library, one made with the official SDK. Directly it starts the agent; otherwise it starts `pilothouse acp`,
-which speaks with a hub that commits every update before the editor sees it.
+which speaks with a hub that commits every update before the editor sees it. The agent is one that makes an update when
+it sends it, with either library, as agents do; or one that has all lines at hand and only writes them, faster than any
+agent that does something.
 """
 
 from __future__ import annotations
@@ -27,10 +29,16 @@ from typing import Any
 STACKS = Path(__file__).resolve().parent / "stacks"
 PYTHON = [sys.executable, "-P"]
 """`-P`: a file beside this one is called like the official package."""
-AGENT = [*PYTHON, str(STACKS / "agent.py")]
-BRIDGE = [*PYTHON, "-m", "pilothouse.cli", "acp", "-a", "bench"]
+AGENTS = {
+    "prepared": [*PYTHON, str(STACKS / "agent.py")],
+    "library": [*PYTHON, str(STACKS / "talker.py"), "pilothouse"],
+    "sdk": [*PYTHON, str(STACKS / "talker.py"), "sdk"],
+}
+BRIDGE = [*PYTHON, "-m", "pilothouse.cli", "acp", "-a"]
 
-FLOODS = {"lines": 100_000, "pilothouse": 100_000, "sdk": 20_000}
+EDITORS = ("lines", "pilothouse", "sdk")
+FLOOD, BY_SDK = 100_000, 20_000
+"""Updates of a flood; fewer where the official SDK has a part in it."""
 PINGS = 1_000
 INITIALIZE = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}\n'
 
@@ -39,11 +47,9 @@ INITIALIZE = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocol
 def home(*, serving: bool = True) -> Iterator[dict[str, str]]:
     """The environment of a home of its own that knows the agent; its hub runs, unless a bridge is to start it."""
     with tempfile.TemporaryDirectory(prefix="bench") as directory:
-        command = ", ".join(json.dumps(part) for part in AGENT)
         port = 20_000 + os.getpid() % 20_000
-        (Path(directory) / "config.toml").write_text(
-            f"[agents.bench]\ncommand = [{command}]\n[server]\nport = {port}\n"
-        )
+        agents = "".join(f"[agents.{name}]\ncommand = {json.dumps(command)}\n" for name, command in AGENTS.items())
+        (Path(directory) / "config.toml").write_text(f"{agents}[server]\nport = {port}\n")
         Path(directory).chmod(0o700)
         env = {**os.environ, "PILOTHOUSE_HOME": directory}
         place = Path(directory) / "hub.json"
@@ -83,33 +89,41 @@ def edited(kind: str, prompt: str, command: list[str], env: dict[str, str]) -> d
     return found
 
 
+def sides(agent: str) -> tuple[tuple[str, list[str]], ...]:
+    return ("direct", AGENTS[agent]), ("bridge", [*BRIDGE, agent])
+
+
 def flood() -> None:
-    for kind, count in FLOODS.items():
-        rates = {"direct": 0.0, "bridge": 0.0}
-        rss = 0
-        with home() as env:
-            for _ in range(3):
-                for side, command in (("direct", AGENT), ("bridge", BRIDGE)):
-                    found = edited(kind, f"flood {count}", command, env)
-                    if found["count"] != count:
-                        raise SystemExit(f"{side}: {found['count']:,} of {count:,} updates arrived")
-                    rates[side] = max(rates[side], count / (found["ended"] - found["began"]))
-                    rss = max(rss, found["rss"]) if side == "bridge" else rss
-        ratio = f"{rates['direct'] / rates['bridge']:.1f} × slower (target at most 3)"
-        row(
-            f"flood, {NAMES[kind]}, updates/s",
-            f"bridge {rates['bridge']:,.0f}",
-            f"direct {rates['direct']:,.0f}",
-            ratio,
-        )
-        row("  bridge after that, MB resident", f"{rss / 1e6:.1f}", "", "(target 45)")
+    for agent in ("sdk", "library", "prepared"):
+        for kind in EDITORS:
+            count = BY_SDK if "sdk" in (agent, kind) else FLOOD
+            rates, rss = flooded(agent, kind, count)
+            ratio = f"{rates['direct'] / rates['bridge']:.1f} × slower (target at most 3)"
+            what = f"flood, {AGENT_NAMES[agent]}, {NAMES[kind]}, updates/s"
+            row(what, f"bridge {rates['bridge']:,.0f}", f"direct {rates['direct']:,.0f}", ratio)
+    row("  bridge after the last, MB resident", f"{rss / 1e6:.1f}", "", "(target 45)")
+
+
+def flooded(agent: str, kind: str, count: int) -> tuple[dict[str, float], int]:
+    """The best rates of three runs on each side, taken in turns, and the resident bytes of the bridge."""
+    rates = {"direct": 0.0, "bridge": 0.0}
+    rss = 0
+    with home() as env:
+        for _ in range(3):
+            for side, command in sides(agent):
+                found = edited(kind, f"flood {count}", command, env)
+                if found["count"] != count:
+                    raise SystemExit(f"{side}: {found['count']:,} of {count:,} updates arrived")
+                rates[side] = max(rates[side], count / (found["ended"] - found["began"]))
+                rss = max(rss, found["rss"]) if side == "bridge" else rss
+    return rates, rss
 
 
 def latency() -> None:
-    for kind in FLOODS:
+    for kind in EDITORS:
         ages: dict[str, list[float]] = {}
         with home() as env:
-            for side, command in (("direct", AGENT), ("bridge", BRIDGE)):
+            for side, command in sides("prepared"):
                 runs = [edited(kind, f"ping {PINGS} 0.002", command, env)["ages"] for _ in range(2)]
                 ages[side] = min(runs, key=statistics.median)
         p50 = {side: statistics.median(each) * 1e3 for side, each in ages.items()}
@@ -145,7 +159,7 @@ def _timed(command: list[str]) -> float:
 
 @contextlib.contextmanager
 def _bridge(env: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(BRIDGE, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = subprocess.Popen([*BRIDGE, "prepared"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         yield process
     finally:
@@ -189,11 +203,12 @@ def _opened(env: dict[str, str]) -> tuple[float, float]:
 
 
 NAMES = {"lines": "lines only", "pilothouse": "our client", "sdk": "official client"}
+AGENT_NAMES = {"prepared": "prepared lines", "library": "our agent", "sdk": "official agent"}
 PARTS: dict[str, Callable[[], None]] = {"flood": flood, "latency": latency, "start": start}
 
 
 def row(what: str, ours: str, theirs: str, ratio: str) -> None:
-    print(f"{what:44} {ours:20} {theirs:22} {ratio}", flush=True)
+    print(f"{what:56} {ours:20} {theirs:22} {ratio}", flush=True)
 
 
 def main(argv: list[str]) -> None:

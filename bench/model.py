@@ -1,7 +1,7 @@
 """What the model costs: updates to event bytes, folding, projecting, judging. Prints both sides and their ratio.
 
     python bench/model.py            all of it
-    python bench/model.py chunks     one of: chunks, fold, packets, risk
+    python bench/model.py chunks     one of: chunks, fold, packets, risk, diffs
 
 Each figure is the best of several runs in this process; compare within one run only.
 """
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 
 from pilothouse.dialects.acp import Translator
 from pilothouse.dialects.packets import packets_from_event
+from pilothouse.model.diffs import unified_diff
 from pilothouse.model.events import Event, encode_event
 from pilothouse.model.policy import decide
 from pilothouse.model.risk import assess_risk
@@ -143,7 +144,38 @@ def risk() -> None:
         )
 
 
-PARTS: dict[str, Callable[[], None]] = {"chunks": chunks, "fold": folding, "packets": packets, "risk": risk}
+def diffs() -> None:
+    """Pairs of large texts, most of them made to be dear: a diff is made while everybody else waits."""
+    counting = [f"line {number}\n" for number in range(40_000)]
+    cycling = [f"{number % 7}\n" for number in range(40_000)]
+    cases = {
+        "10 % of unlike lines": (counting, [line * (number % 10 > 0) for number, line in enumerate(counting)]),
+        "1 % of like lines": (cycling, [line * (number % 100 > 0) for number, line in enumerate(cycling)]),
+        "10 % of like lines": (cycling, [line * (number % 10 > 0) for number, line in enumerate(cycling)]),
+        "all other lines": (counting, [f"other {line}" for line in counting]),
+        "moved about": (counting, sorted(counting, key=lambda line: line[::-1])),
+        "one more at either end": (["\n"] * 500_000, ["x\n", *["\n"] * 500_000, "y\n"]),
+    }
+    for name, (old, new) in cases.items():
+        before, after = "".join(old), "".join(new)
+        found = unified_diff(before, after, "file")
+
+        def work(before: str = before, after: str = after) -> None:
+            unified_diff(before, after, "file")
+
+        print(
+            f"diff of {len(before) // 1000:4} kB {best(work) * 1000:7.1f} ms   +{found.added} -{found.removed}"
+            f"   {name} (target: under 150 ms)"
+        )
+
+
+PARTS: dict[str, Callable[[], None]] = {
+    "chunks": chunks,
+    "fold": folding,
+    "packets": packets,
+    "risk": risk,
+    "diffs": diffs,
+}
 
 
 def main() -> None:

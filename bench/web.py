@@ -37,6 +37,8 @@ WRITER = (sys.executable, "-P", str(ROOT / "bench" / "stacks" / "writer.py"))
 BUILT = ROOT / "src" / "pilothouse" / "web"
 EVENTS = 5_000
 MESSAGE = 100_000
+TEXTS = {"write": "as usual", "dense": "dense"}
+"""What the writer is asked for, and how that is called here."""
 FIRST_LOAD = 80 * 1024
 LONG_TASKS = """
 window.longTasks = [];
@@ -105,6 +107,11 @@ async def _scroll(page: Page) -> None:
 
 
 async def streaming(stage: Stage, cwd: Path, size: Size) -> None:
+    for text in TEXTS:
+        await _stream(stage, cwd, size, text)
+
+
+async def _stream(stage: Stage, cwd: Path, size: Size, text: str) -> None:
     session = await stage.session("", cwd)
     async with Desk(stage.browser, stage.port, size) as desk:
         await desk.context.add_init_script(LONG_TASKS)
@@ -114,14 +121,15 @@ async def streaming(stage: Stage, cwd: Path, size: Size) -> None:
         cdp = await desk.context.new_cdp_session(page)
         await cdp.send("Performance.enable", {"timeDomain": "threadTicks"})
         before, began = await _spent(cdp), time.perf_counter()
-        await session.prompt(f"write {MESSAGE}")
+        await session.prompt(f"{text} {MESSAGE}")
         await page.wait_for_timeout(1500)
         took, after = time.perf_counter() - began - 1.5, await _spent(cdp)
         spent = {name: after[name] - before[name] for name in after}
         parts = ", ".join(f"{name[:-8].lower()} {spent[name]:.2f} s" for name in spent if name != "TaskDuration")
         print(
-            f"  {size:<6} {MESSAGE // 1000} KB in 25s over {took:.1f} s: main thread {spent['TaskDuration']:.2f} s"
-            f" ({parts}), at most 1; longest task {await _longest(page):.0f} ms"
+            f"  {size:<6} {TEXTS[text]:<9} {MESSAGE // 1000} KB in 25s over {took:.1f} s:"
+            f" main thread {spent['TaskDuration']:.2f} s ({parts}), at most 1;"
+            f" longest task {await _longest(page):.0f} ms"
         )
 
 

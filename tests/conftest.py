@@ -5,10 +5,21 @@ that tests tell are shown at the end of a run, also by those that ran in another
 from __future__ import annotations
 
 import os
+import signal
+import tempfile
 from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+# hubs of tests, also those in other processes, must not leave leases among those of whoever runs them
+os.environ.setdefault("PILOTHOUSE_LEASES", str(Path(tempfile.gettempdir()) / f"pilothouse-leases-{os.getpid()}"))
+
+# whoever runs this in the background, or by nohup, has these ignored; the programs that tests start are to hear them
+for number in {signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGINT), getattr(signal, "SIGQUIT", signal.SIGINT)}:
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -151,7 +151,12 @@ def types() -> str:
 
 # -- tables ------------------------------------------------------------------------------------------------------------
 
-_RULES = {id(status._ANSWERED): "answered", id(status._ENDED): "ended", id(status._RESUMED): "resumed"}
+_RULES = {
+    id(status._ANSWERED): "answered",
+    id(status._ENDED): "ended",
+    id(status._FAILED): "ended",
+    id(status._RESUMED): "resumed",
+}
 
 
 def moves() -> dict[str, Any]:

@@ -33,14 +33,22 @@ PARAGRAPHS = (
     + "\n",
 )
 """An answer as models give them: prose, lists, code, a table; 4 KB for all of them, then again."""
+DENSE = (
+    "## Part {n}\n\nSome words about part {n}, with `code`, **weight** and a [link](https://example.org/{n}).\n\n",
+    "- one thing of {n}\n- another thing\n  - below it\n- [x] done\n\n",
+    "```python\ndef part_{n}(values):\n    return [value * {n} for value in values if value]\n```\n\n",
+    "| name | amount |\n| --- | ---: |\n| apples {n} | 12 |\n| pears | {n} |\n\n",
+)
+"""Hardly any prose: a block every eighty characters, three hundred of them code."""
+TEXTS = {"write": PARAGRAPHS, "dense": DENSE}
 PIECE = 25
 
 
-def long_text(size: int) -> str:
+def long_text(size: int, paragraphs: tuple[str, ...] = PARAGRAPHS) -> str:
     """Markdown of every kind, of this many characters."""
     text, number = "", 0
     while len(text) < size:
-        text += PARAGRAPHS[number % len(PARAGRAPHS)].format(n=number)
+        text += paragraphs[number % len(paragraphs)].format(n=number)
         number += 1
     return text[:size]
 
@@ -57,11 +65,13 @@ class Writer(Agent):
 
     async def prompt(self, prompt: list[Any], session_id: str, **_: Any) -> PromptResponse:
         what, _, amount = prompt[0].text.partition(" ")
-        await {"write": self._write, "steps": self._steps}[what](session_id, int(amount))
+        if what == "steps":
+            await self._steps(session_id, int(amount))
+        else:
+            await self._write(session_id, long_text(int(amount), TEXTS[what]))
         return PromptResponse(stop_reason="end_turn")
 
-    async def _write(self, session_id: str, size: int) -> None:
-        text = long_text(size)
+    async def _write(self, session_id: str, text: str) -> None:
         for at in range(0, len(text), PIECE):
             piece = update_agent_message(text_block(text[at : at + PIECE]))
             await self._client.session_update(session_id, piece)

@@ -31,6 +31,10 @@ function show(state, packet) {
     case "tool_call_progress":
       state.toolCalls.set(packet.toolCallId, { ...state.toolCalls.get(packet.toolCallId), ...packet });
       break;
+    case "approval_requested": // a screen would ask here; any other client of the hub may answer as well
+    case "question_requested":
+      console.error(`It waits for an answer: ${packet.description ?? packet.question}`);
+      break;
     case "error":
       state.error = packet.message;
       break;

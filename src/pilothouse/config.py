@@ -8,6 +8,9 @@
     cwd = "~/project"                   # where its sessions work by default
     title = "My agent"
 
+    [agent]                             # the built-in agent, `coder`
+    model = "anthropic:claude-sonnet-4-5"
+
     [policy.autoApprove]                # what new sessions answer without asking
     reads = true
 
@@ -26,7 +29,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -35,10 +38,12 @@ from .model.errors import ValidationError
 
 __all__ = [
     "AgentConfig",
+    "CoderConfig",
     "Config",
     "ConfigError",
     "ServerConfig",
     "add_agents",
+    "coder_settings",
     "home_directory",
     "load_config",
     "parse_server",
@@ -75,6 +80,19 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
     title: str | None = None
 
 
+class CoderConfig(Struct, frozen=True, kw_only=True):
+    """The built-in agent: its model, others to switch to, and how a session begins.
+
+    `context_window` is for a model of which it is not known; `instructions` are added to what the model is told.
+    """
+
+    model: str | None = None
+    models: tuple[str, ...] = ()
+    mode: Literal["ask", "plan", "code"] = "code"
+    context_window: Annotated[int, msgspec.Meta(ge=1000)] | None = None
+    instructions: str | None = None
+
+
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 
 
@@ -96,6 +114,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     default_agent: str | None = None
     agents: dict[str, AgentConfig] = {}
+    agent: CoderConfig = CoderConfig()
     policy: dict[str, Any] | None = None
     server: ServerConfig = ServerConfig()
 
@@ -158,6 +177,12 @@ def server_settings(config: Config, environ: Mapping[str, str] = os.environ) -> 
     return msgspec.structs.replace(config.settings.server, port=int(given))
 
 
+def coder_settings(config: Config, environ: Mapping[str, str] = os.environ) -> CoderConfig:
+    """The built-in agent's settings: what the file says, with the model of `PILOTHOUSE_MODEL` if that is set."""
+    given = environ.get("PILOTHOUSE_MODEL", "").strip()
+    return msgspec.structs.replace(config.settings.agent, model=given) if given else config.settings.agent
+
+
 def parse_server(server: ServerConfig) -> ServerConfig:
     """Settings of the command line, held to the same rules as those of the file. Raises ConfigError."""
     try:
@@ -182,6 +207,9 @@ def parse_settings(text: str, path: Path) -> Settings:
             _refuse_unknown(agent, AgentConfig, ("agents", name))
             _check_command(agent, name)
             _convert(agent, AgentConfig, ("agents", name))
+        for _, coder in _tables({"agent": data.get("agent")}):
+            _refuse_unknown(coder, CoderConfig, ("agent",))
+            _convert(coder, CoderConfig, ("agent",))
         for _, server in _tables({"server": data.get("server")}):
             _refuse_unknown(server, ServerConfig, ("server",))
             _check_server(_convert(server, ServerConfig, ("server",)))

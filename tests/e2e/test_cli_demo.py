@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.cli import Cli, Typist
 
-WHERE = re.compile(r"^The scripted agent works in (/\S*pilothouse-demo-\S+); --cwd chooses", re.MULTILINE)
+WHERE = re.compile(r"^The scripted agent works in\s(/\S*pilothouse-demo-\S+);\s--cwd\schooses", re.MULTILINE)
 
 
 @pytest.fixture

@@ -290,6 +290,15 @@ def test_a_broken_file_is_named_and_left_alone(desk: Desk, text: str, place: str
     assert json.loads(shown.stdout)["agent_servers"]
 
 
+def test_a_file_that_nobody_may_write_is_left_alone_by_everybody(desk: Desk) -> None:
+    desk.has("{}\n", mode=0o444)
+    done = desk("setup", "zed", "--write")
+    assert done.returncode == 2
+    assert "is read-only" in done.stderr
+    assert desk.zed.read_text() == "{}\n"
+    assert desk.copies == []
+
+
 def test_a_file_elsewhere_can_be_named(desk: Desk) -> None:
     file = desk.project / "other.json"
     assert desk("setup", "jetbrains", "--write", "--file", "other.json").returncode == 0

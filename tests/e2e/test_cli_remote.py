@@ -17,24 +17,6 @@ from tests.support.served import Served, eventually, pending, serving
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
-
-
-@pytest.fixture
-def at(cli: Cli) -> Iterator[Callable[..., Typist]]:
-    typists: list[Typist] = []
-
-    def start(*args: object, terminal: bool = True) -> Typist:
-        typists.append(Typist(cli, *args, terminal=terminal))
-        return typists[-1]
-
-    yield start
-    for typist in typists:
-        typist.stop()
-
-
-@pytest.fixture
 def served(cli: Cli) -> Iterator[Served]:
     with serving(cli) as hub:
         yield hub
@@ -61,11 +43,13 @@ def seqs(output: str) -> list[int]:
 # -- a run, seen and steered from another terminal ---------------------------------------------------------------
 
 
-def test_a_run_is_attached_to_sent_to_and_cancelled_from_another_process(cli: Cli, at: Callable[..., Typist]) -> None:
-    run = at("run", "-a", "demo", "wait", terminal=False)
+def test_a_run_is_attached_to_sent_to_and_cancelled_from_another_process(
+    cli: Cli, at_terminal: Callable[..., Typist]
+) -> None:
+    run = at_terminal("run", "-a", "demo", "wait", terminal=False)
     run.sees("Waiting until you cancel")
     session = session_of(cli)
-    watching = at("attach", session, terminal=False)
+    watching = at_terminal("attach", session, terminal=False)
     watching.sees("› wait")
     watching.sees("Waiting until you cancel")
     sent = cli("send", session, "echo from elsewhere")
@@ -82,8 +66,8 @@ def test_a_run_is_attached_to_sent_to_and_cancelled_from_another_process(cli: Cl
     assert stops == ["cancelled", "end_turn"]
 
 
-def test_an_approval_of_a_run_is_decided_from_another_process(cli: Cli, at: Callable[..., Typist]) -> None:
-    run = at("run", "-a", "demo", "edit a.txt hello")
+def test_an_approval_of_a_run_is_decided_from_another_process(cli: Cli, at_terminal: Callable[..., Typist]) -> None:
+    run = at_terminal("run", "-a", "demo", "edit a.txt hello")
     run.sees("[?]  ›")
     (approval,) = pending(cli)
     shown = cli("approvals").stdout
@@ -98,8 +82,10 @@ def test_an_approval_of_a_run_is_decided_from_another_process(cli: Cli, at: Call
     assert (cli.project / "a.txt").read_text() == "hello\n"
 
 
-def test_a_denial_from_another_process_reaches_the_agent_with_its_reason(cli: Cli, at: Callable[..., Typist]) -> None:
-    run = at("run", "-a", "demo", "edit a.txt hello")
+def test_a_denial_from_another_process_reaches_the_agent_with_its_reason(
+    cli: Cli, at_terminal: Callable[..., Typist]
+) -> None:
+    run = at_terminal("run", "-a", "demo", "edit a.txt hello")
     run.sees("[?]  ›")
     (approval,) = pending(cli)
     done = cli("deny", approval["id"], "--reason", "not in this house")
@@ -147,8 +133,8 @@ def test_json_of_a_run_is_the_same_with_a_hub_elsewhere(cli: Cli, served: Served
     assert ended["data"]["stopReason"] == "end_turn"
 
 
-def test_leaving_a_run_does_not_end_its_session(cli: Cli, served: Served, at: Callable[..., Typist]) -> None:
-    run = at("run", "-a", "demo", "slow 40")
+def test_leaving_a_run_does_not_end_its_session(cli: Cli, served: Served, at_terminal: Callable[..., Typist]) -> None:
+    run = at_terminal("run", "-a", "demo", "slow 40")
     run.sees("1")
     run.process.send_signal(signal.SIGHUP)
     run.sees("The session goes on in the hub: `pilothouse attach ses_")
@@ -159,9 +145,9 @@ def test_leaving_a_run_does_not_end_its_session(cli: Cli, served: Served, at: Ca
 
 
 def test_the_first_ctrl_c_of_a_run_cancels_its_turn_in_the_hub(
-    cli: Cli, served: Served, at: Callable[..., Typist]
+    cli: Cli, served: Served, at_terminal: Callable[..., Typist]
 ) -> None:
-    run = at("run", "-a", "demo", "wait")
+    run = at_terminal("run", "-a", "demo", "wait")
     run.sees("Waiting until you cancel")
     run.interrupts()
     run.sees("Cancelled")
@@ -171,11 +157,11 @@ def test_the_first_ctrl_c_of_a_run_cancels_its_turn_in_the_hub(
 
 
 def test_ctrl_c_takes_back_a_prompt_that_waits_and_leaves_the_running_turn(
-    cli: Cli, served: Served, at: Callable[..., Typist]
+    cli: Cli, served: Served, at_terminal: Callable[..., Typist]
 ) -> None:
     session = new_session(cli)
     assert cli("send", session, "wait").returncode == 0
-    run = at("run", "-s", session, "echo never")
+    run = at_terminal("run", "-s", session, "echo never")
     run.sees("this prompt waits for its end")
     run.interrupts()
     assert run.leaves() == 130
@@ -184,11 +170,11 @@ def test_ctrl_c_takes_back_a_prompt_that_waits_and_leaves_the_running_turn(
     assert "never" not in cli("show", session).stdout.replace("echo never", "")
 
 
-def test_attach_asks_and_leaving_it_stops_nothing(cli: Cli, served: Served, at: Callable[..., Typist]) -> None:
+def test_attach_asks_and_leaving_it_stops_nothing(cli: Cli, served: Served, at_terminal: Callable[..., Typist]) -> None:
     session = new_session(cli)
     assert cli("send", session, "edit a.txt hello").returncode == 0
     pending(cli)
-    watching = at("attach", session)
+    watching = at_terminal("attach", session)
     watching.sees("? Edit")
     watching.sees("[?]  ›")
     watching.types("a\n")
@@ -202,9 +188,11 @@ def test_attach_asks_and_leaving_it_stops_nothing(cli: Cli, served: Served, at: 
     assert resolved["decidedBy"] == "cli"
 
 
-def test_an_idle_session_is_prompted_where_it_is_watched(cli: Cli, served: Served, at: Callable[..., Typist]) -> None:
+def test_an_idle_session_is_prompted_where_it_is_watched(
+    cli: Cli, served: Served, at_terminal: Callable[..., Typist]
+) -> None:
     session = new_session(cli)
-    watching = at("attach", session)
+    watching = at_terminal("attach", session)
     watching.sees("The session is idle. Type a prompt")
     watching.types("echo typed here\n")
     watching.sees("typed here")
@@ -227,12 +215,12 @@ def test_an_idle_session_is_prompted_where_it_is_watched(cli: Cli, served: Serve
     assert said[-3:] == ["echo typed here", "echo from elsewhere", "echo a draft"]
 
 
-def test_coming_back_asks_again_what_still_waits(cli: Cli, served: Served, at: Callable[..., Typist]) -> None:
+def test_coming_back_asks_again_what_still_waits(cli: Cli, served: Served, at_terminal: Callable[..., Typist]) -> None:
     session = new_session(cli)
     assert cli("send", session, "edit a.txt hello").returncode == 0
     pending(cli)
     last = stored(cli, session)[-1]["seq"]
-    watching = at("attach", session, "--since", last)
+    watching = at_terminal("attach", session, "--since", last)
     assert "hello" in watching.sees("[?]  ›")
     watching.types("d\n")
     watching.sees("denied by cli")
@@ -240,11 +228,11 @@ def test_coming_back_asks_again_what_still_waits(cli: Cli, served: Served, at: C
 
 
 def test_two_terminals_are_asked_and_the_first_answer_closes_both(
-    cli: Cli, served: Served, at: Callable[..., Typist]
+    cli: Cli, served: Served, at_terminal: Callable[..., Typist]
 ) -> None:
     session = new_session(cli)
     assert cli("send", session, "edit a.txt hello").returncode == 0
-    first, second = at("attach", session), at("attach", session)
+    first, second = at_terminal("attach", session), at_terminal("attach", session)
     first.sees("[?]  ›")
     second.sees("[?]  ›")
     second.types("d no\n")
@@ -254,10 +242,10 @@ def test_two_terminals_are_asked_and_the_first_answer_closes_both(
 
 
 def test_without_a_terminal_attach_leaves_decisions_to_others(
-    cli: Cli, served: Served, at: Callable[..., Typist]
+    cli: Cli, served: Served, at_terminal: Callable[..., Typist]
 ) -> None:
     session = new_session(cli)
-    watching = at("attach", session, terminal=False)
+    watching = at_terminal("attach", session, terminal=False)
     watching.sees("hello")
     assert cli("send", session, "edit a.txt hello").returncode == 0
     (approval,) = pending(cli)
@@ -375,10 +363,10 @@ def test_without_a_hub_the_others_say_so(cli: Cli) -> None:
         assert "no session 'ses_none'" in done.stderr
 
 
-def test_after_a_kill_attach_since_misses_nothing(cli: Cli, at: Callable[..., Typist]) -> None:
+def test_after_a_kill_attach_since_misses_nothing(cli: Cli, at_terminal: Callable[..., Typist]) -> None:
     with serving(cli) as first:
         session = new_session(cli)
-        watching = at("attach", session, "--json", terminal=False)
+        watching = at_terminal("attach", session, "--json", terminal=False)
         watching.sees('"turn_ended"')
         assert cli("send", session, "slow 400").returncode == 0
         watching.sees('"text":"slow 400"')
@@ -396,12 +384,13 @@ def test_after_a_kill_attach_since_misses_nothing(cli: Cli, at: Callable[..., Ty
         assert ended == ["end_turn", "interrupted"]
 
 
-def test_an_attached_terminal_goes_on_when_the_hub_comes_back(cli: Cli, at: Callable[..., Typist]) -> None:
+def test_an_attached_terminal_goes_on_when_the_hub_comes_back(cli: Cli, at_terminal: Callable[..., Typist]) -> None:
     with serving(cli) as first:
         session = new_session(cli)
-        watching = at("attach", session, terminal=False)
+        watching = at_terminal("attach", session, terminal=False)
         watching.sees("Done")
         first.kill()
+        watching.sees("The hub does not answer; waiting for it to come back.")
         with serving(cli):
             assert cli("send", session, "echo after the crash").returncode == 0
             watching.sees("after the crash")
@@ -447,10 +436,10 @@ def test_a_home_with_a_long_path_has_its_socket_in_a_private_place(cli: Cli, tmp
 
 
 def test_send_wait_without_a_terminal_says_what_waits_and_leaves_it_to_others(
-    cli: Cli, served: Served, at: Callable[..., Typist]
+    cli: Cli, served: Served, at_terminal: Callable[..., Typist]
 ) -> None:
     session = new_session(cli)
-    sending = at("send", session, "--wait", "edit a.txt hello", terminal=False)
+    sending = at_terminal("send", session, "--wait", "edit a.txt hello", terminal=False)
     sending.sees("Waiting for a decision: ")
     (approval,) = pending(cli)
     sending.sees(f"`pilothouse approve {approval['id']}` or `pilothouse deny {approval['id']}` decides.")
@@ -484,9 +473,9 @@ def test_a_prompt_can_be_left_to_the_hub(cli: Cli, served: Served) -> None:
 
 @pytest.mark.parametrize(("prompt", "sign"), [("wait", "Waiting until you cancel"), ("edit a.txt x", "[?]  ›")])
 def test_a_key_leaves_a_run_at_work(
-    cli: Cli, served: Served, at: Callable[..., Typist], prompt: str, sign: str
+    cli: Cli, served: Served, at_terminal: Callable[..., Typist], prompt: str, sign: str
 ) -> None:
-    run = at("run", "-a", "demo", prompt)
+    run = at_terminal("run", "-a", "demo", prompt)
     run.sees(sign)
     run.process.send_signal(signal.SIGQUIT)  # what Ctrl-\ sends
     run.sees("The session goes on in the hub: `pilothouse attach ses_")
@@ -495,15 +484,15 @@ def test_a_key_leaves_a_run_at_work(
     assert json.loads(cli("ls", "--json").stdout)[0]["status"] in ("running", "waiting_for_approval")
 
 
-def test_a_run_whose_hub_goes_away_says_what_became_of_it(cli: Cli, at: Callable[..., Typist]) -> None:
+def test_a_run_whose_hub_goes_away_says_what_became_of_it(cli: Cli, at_terminal: Callable[..., Typist]) -> None:
     with serving(cli) as hub:
-        killed = at("run", "-a", "demo", "wait")
+        killed = at_terminal("run", "-a", "demo", "wait")
         killed.sees("Waiting until you cancel")
         hub.kill()
         killed.sees("The hub has gone; the turn was interrupted. `pilothouse run -s ses_")
         assert killed.leaves() == 6
     with serving(cli) as hub:
-        stopped = at("run", "-a", "demo", "wait", terminal=False)
+        stopped = at_terminal("run", "-a", "demo", "wait", terminal=False)
         stopped.sees("Waiting until you cancel")
         assert hub.leave()[0] == 0
         assert stopped.leaves() in (1, 6)
@@ -535,13 +524,13 @@ def test_sessions_are_put_in_order_with_a_hub_and_without(cli: Cli) -> None:
         tidy(cli, new_session(cli))
 
 
-def test_deleting_asks(cli: Cli, at: Callable[..., Typist]) -> None:
+def test_deleting_asks(cli: Cli, at_terminal: Callable[..., Typist]) -> None:
     session = new_session(cli)
-    first = at("delete", session)
+    first = at_terminal("delete", session)
     first.sees("for good?")
     first.types("\n")
     assert first.leaves() == 130
-    second = at("delete", session)
+    second = at_terminal("delete", session)
     second.sees("for good?")
     second.types("y\n")
     assert second.leaves() == 0
@@ -563,6 +552,7 @@ def test_rules_are_listed_named_where_they_decide_and_revoked(cli: Cli, served: 
     listed = cli("policy", "rules").stdout
     assert of_project["id"] in listed
     assert "used 1×" in listed
+    assert "by cli" in listed
     assert "for good" in listed
     assert cli("policy", "revoke", "rule_").returncode == 2
     assert cli("policy", "revoke", of_session["id"][5:]).stdout.startswith("Revoked: allow ")
@@ -572,13 +562,15 @@ def test_rules_are_listed_named_where_they_decide_and_revoked(cli: Cli, served: 
     assert "revoked now" in cli("policy", "rules", "--all").stdout
 
 
-def test_a_run_whose_agent_cannot_be_started_ends_nobody_elses_turn(cli: Cli, at: Callable[..., Typist]) -> None:
+def test_a_run_whose_agent_cannot_be_started_ends_nobody_elses_turn(
+    cli: Cli, at_terminal: Callable[..., Typist]
+) -> None:
     cli.home.mkdir(mode=0o700)
     script = json.dumps(["sh", "-c", "while [ ! -e started ]; do sleep 0.05; done; exit 1"])
     (cli.home / "config.toml").write_text(f"[agents.bad]\ncommand = {script}\n")
-    first = at("run", "-a", "bad", "hi", terminal=False)
+    first = at_terminal("run", "-a", "bad", "hi", terminal=False)
     eventually(lambda: (cli.home / "hub.json").exists())
-    second = at("run", "-a", "demo", "slow 3", terminal=False)
+    second = at_terminal("run", "-a", "demo", "slow 3", terminal=False)
     eventually(lambda: "working" in cli("ls").stdout)
     (cli.project / "started").touch()
     assert second.leaves() == 0

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,24 +13,6 @@ import pytest
 from pilothouse.cli.exits import Exit
 from pilothouse.model.events import decode_event
 from tests.support.cli import Cli, Typist
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
-
-
-@pytest.fixture
-def at_terminal(cli: Cli) -> Iterator[Callable[..., Typist]]:
-    typists: list[Typist] = []
-
-    def start(*args: object, terminal: bool = True) -> Typist:
-        typists.append(Typist(cli, *args, terminal=terminal))
-        return typists[-1]
-
-    yield start
-    for typist in typists:
-        typist.stop()
 
 
 def events_of(output: str) -> list[dict[str, Any]]:

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import shutil
 import signal
 import socket
+import sqlite3
 import stat
 import subprocess
 import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from pilothouse.app.running import find_hub
+from pilothouse.cli import service
 from pilothouse.cli.exits import Exit
+from pilothouse.config import Config, load_config, server_settings
+from pilothouse.remote.hub import RemoteHub
 from tests.support.cli import PATIENCE, Cli, Typist
 from tests.support.served import Served, eventually, serving
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
 
 
 @pytest.fixture
@@ -389,7 +391,36 @@ def test_devices_can_be_seen_and_sent_away_without_a_hub(cli: Cli) -> None:
         body = {"ticket": pairing["ticket"], "code": pairing["code"], "name": "tablet"}
         assert call(f"{hub.url}pair", method="POST", body=body)[0] == 201
     (device,) = json.loads(cli("devices", "--json").stdout)
-    assert (device["name"], "credential" in device) == ("tablet", False)
-    assert cli("revoke", device["id"][:8]).returncode == 0
+    assert (device["name"], device["rules"], "credential" in device) == ("tablet", 0, False)
+    with contextlib.closing(sqlite3.connect(cli.home / "pilothouse.db")) as db, db:
+        db.execute(
+            "INSERT INTO rules (id, scope, scope_key, rule, effect, created, hits, made_by, device_id) "
+            "VALUES ('rule_1', 'everywhere', '', '{}', 'allow', '2026-01-01T00:00:00Z', 0, 'tablet', ?)",
+            [device["id"]],
+        )
+    said = cli("revoke", device["id"][:8])
+    assert said.returncode == 0
+    assert "1 rule that it made still answers" in said.stdout
+    assert "by tablet" in cli("policy", "rules").stdout
     (device,) = json.loads(cli("devices", "--all", "--json").stdout)
     assert device["revoked"]
+
+
+@pytest.mark.parametrize("taken", ["the home", "the port"])
+def test_a_start_that_was_beaten_by_another_finds_that_one(
+    cli: Cli, served: Served, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], taken: str
+) -> None:
+    """Both looked when neither was there."""
+    monkeypatch.setenv("PILOTHOUSE_HOME", str(cli.home))
+    looks: list[object] = []
+
+    async def look(config: Config) -> RemoteHub | None:
+        looks.append(config)
+        return await find_hub(config) if len(looks) > 1 else None
+
+    monkeypatch.setattr(service, "find_hub", look)
+    port = int(served.url.rpartition(":")[2].rstrip("/")) if taken == "the port" else 0
+    config = load_config()
+    settings = replace(server_settings(config), port=port)
+    assert asyncio.run(service._start(config, settings, service.ServeOptions())) == Exit.OK
+    assert f"runs on this home already (process {served.pid})" in capsys.readouterr().out

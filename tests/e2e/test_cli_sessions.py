@@ -95,6 +95,12 @@ def test_show_as_json_is_the_folded_session(cli: Cli, tour: str) -> None:
     assert {"text", "thinking", "tool_call", "approval", "todo_list"} <= kinds
 
 
+def test_show_says_by_which_id_the_agent_has_the_session(cli: Cli, tour: str) -> None:
+    known = json.loads(cli("show", tour, "--json").stdout)["agentSessionId"]
+    assert known != tour
+    assert f"demo calls it {known}" in " ".join(cli("show", tour).stdout.split())
+
+
 def test_an_export_has_every_event_and_can_be_replayed(cli: Cli, tour: str, tmp_path: Path) -> None:
     file = tmp_path / "tour.ndjson"
     done = cli("export", tour, "-o", file)

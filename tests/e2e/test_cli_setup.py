@@ -16,11 +16,6 @@ from tests.support.cli import Cli, Typist
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
-
-
 # -- agents -------------------------------------------------------------------------------------------------------
 
 

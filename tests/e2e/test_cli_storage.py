@@ -10,7 +10,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -33,30 +32,11 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Cli:
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
-
-
-@pytest.fixture
 def session_id(used: Cli, cli: Cli) -> str:
     """That of the one session in the home."""
     shutil.copytree(used.home, cli.home)
     with contextlib.closing(sqlite3.connect(cli.home / DATABASE)) as db:
         return str(db.execute("SELECT id FROM sessions").fetchone()[0])
-
-
-def run_as(cli: Cli, prepare: Callable[[], None], *args: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        cli.command(*args),
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        env=cli.environment,
-        cwd=cli.project,
-        stdin=subprocess.DEVNULL,
-        preexec_fn=prepare,
-    )
 
 
 def snapshot(home: Path) -> dict[str, bytes]:
@@ -108,10 +88,10 @@ def test_commands_that_only_read_say_the_same(cli: Cli, session_id: str, damage:
 def test_a_file_that_may_not_be_written_is_refused_and_can_be_read(cli: Cli, session_id: str) -> None:
     (cli.home / DATABASE).chmod(0o400)
     before = snapshot(cli.home)
-    done = run_as(cli, as_ordinary_user, "run", "-a", "demo", "hello")
+    done = cli("run", "-a", "demo", "hello", prepare=as_ordinary_user)
     is_one_line(done, "can't be written", "give this user the right to write the file and its directory")
     for command in READERS:
-        read = run_as(cli, as_ordinary_user, *command.format(id=session_id).split())
+        read = cli(*command.format(id=session_id).split(), prepare=as_ordinary_user)
         assert (read.returncode, read.stderr.count("Error")) == (0, 0), read.stderr
     assert snapshot(cli.home) == before
 
@@ -120,10 +100,10 @@ def test_a_directory_that_may_not_be_written_is_refused_and_can_be_read(cli: Cli
     before = snapshot(cli.home)
     cli.home.chmod(0o500)
     try:
-        done = run_as(cli, as_ordinary_user, "run", "-a", "demo", "hello")
+        done = cli("run", "-a", "demo", "hello", prepare=as_ordinary_user)
         is_one_line(done, "its directory can't be written", "give this user the right to write")
         for command in READERS:
-            read = run_as(cli, as_ordinary_user, *command.format(id=session_id).split())
+            read = cli(*command.format(id=session_id).split(), prepare=as_ordinary_user)
             assert (read.returncode, read.stderr.count("Error")) == (0, 0), read.stderr
     finally:
         cli.home.chmod(0o700)
@@ -134,7 +114,7 @@ def test_a_place_where_no_home_can_be_made_is_refused(cli: Cli, tmp_path: Path) 
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o500)
     cli.environment["PILOTHOUSE_HOME"] = str(closed / "home")
-    is_one_line(run_as(cli, as_ordinary_user, "run", "-a", "demo", "hello"), str(closed), "give this user the right")
+    is_one_line(cli("run", "-a", "demo", "hello", prepare=as_ordinary_user), str(closed), "give this user the right")
     assert list(closed.iterdir()) == []
 
 
@@ -190,7 +170,7 @@ def test_a_disk_that_fills_up_in_mid_turn_ends_it_with_a_line_and_the_next_promp
             done = cli("run", "-a", "odd", "--json", "pour")
             what, advice = "no room left", "free some space and try again"
         else:
-            done = run_as(cli, with_small_files, "run", "-a", "odd", "--json", "pour")
+            done = cli("run", "-a", "odd", "--json", "pour", prepare=with_small_files)
             what, advice = "disk I/O error", "has room"
         assert done.returncode == HOME_UNUSABLE
         last = done.stderr.splitlines()[-1]
@@ -222,7 +202,7 @@ def with_small_files() -> None:
 
 def test_a_limit_on_the_size_of_files_is_said_too(cli: Cli, tmp_path: Path) -> None:
     with_pouring_agent(cli, tmp_path.name)
-    done = run_as(cli, with_small_files, "run", "-a", "odd", "pour")
+    done = cli("run", "-a", "odd", "pour", prepare=with_small_files)
     assert done.returncode == HOME_UNUSABLE
     assert "see whether the disk is in order and has room" in done.stderr
     assert processes_with(f"ODD_MARK={tmp_path.name}") == []
@@ -236,7 +216,7 @@ def test_a_home_without_room_is_refused(cli: Cli) -> None:
                 (cli.home / "ballast").write_bytes(bytes(1_000_000))
             is_one_line(cli("run", "-a", "demo", "hello"), "no room left", "free some space")
         else:
-            done = run_as(cli, with_no_files, "run", "-a", "demo", "hello")
+            done = cli("run", "-a", "demo", "hello", prepare=with_no_files)
             is_one_line(done, "has room")
 
 

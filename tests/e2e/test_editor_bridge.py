@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from pilothouse.acp import Client, spawn_agent_process
 from tests.support.editors import PATIENCE, BridgeEnded, Editor, Home, Refused, gone, runs
 from tests.support.hubs import processes_with
 from tests.support.session_logs import ended, stored
@@ -73,6 +74,29 @@ async def test_bridges_that_start_at_once_share_one_hub(home: Home, tmp_path: Pa
         for editor in editors:
             listed = await editor.request("session/list", {})
             assert {one["sessionId"] for one in listed["sessions"]} == set(sessions)
+
+
+async def test_what_is_piped_in_is_answered_before_the_bridge_ends(home: Home, tmp_path: Path) -> None:
+    asked = [
+        ("initialize", {"protocolVersion": 1, "clientCapabilities": {}}),
+        ("session/new", {"cwd": str(tmp_path), "mcpServers": []}),
+    ]
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n"
+        for number, (method, params) in enumerate(asked)
+    ]
+    bridge = await asyncio.create_subprocess_exec(
+        *(*home.command(), "-a", "demo"),
+        env=home.environment,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(PATIENCE):
+        out, _ = await bridge.communicate("".join(lines).encode())
+    answers = [json.loads(line) for line in out.splitlines()]
+    results = {one["id"]: one.get("result") for one in answers if "id" in one}
+    assert results[1]["sessionId"]
+    assert bridge.returncode == 0
 
 
 async def test_a_port_that_a_stranger_has_does_not_keep_editors_from_working(home: Home, tmp_path: Path) -> None:
@@ -291,6 +315,21 @@ async def test_a_hub_outlives_the_process_that_waited_for_its_start(home: Home, 
     async with in_session(home, tmp_path) as (editor, session):
         assert (await editor.prompt(session, "echo hello"))["stopReason"] == "end_turn"
     assert home.hub_pid == int(found[0])
+
+
+class Quiet(Client):
+    """A client of our own library, which ends whole trees of processes."""
+
+
+async def test_a_hub_outlives_a_client_that_ends_all_that_its_bridge_has_started(home: Home, tmp_path: Path) -> None:
+    program, *rest = home.command("-a", "demo")
+    spawned = spawn_agent_process(Quiet(), program, *rest, env=home.environment)
+    async with asyncio.timeout(PATIENCE), spawned as (bridge, _):
+        await bridge.initialize(protocol_version=1)
+        await bridge.new_session(cwd=str(tmp_path), mcp_servers=[])
+        hub = home.hub_pid
+    assert runs(hub)
+    assert b"PILOTHOUSE_CHILD" not in Path(f"/proc/{hub}/environ").read_bytes()
 
 
 async def test_a_hub_that_cannot_come_back_is_told_and_tried_again_with_the_next_request(

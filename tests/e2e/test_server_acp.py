@@ -14,7 +14,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from tests.support.servers import TOKEN, server_process, serving
 
-PATIENCE = 30
+PATIENCE = 60
 
 
 class Wire:
@@ -31,6 +31,9 @@ class Wire:
         number = next(self._ids)
         await self._socket.send(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}))
         return number
+
+    async def raw(self, text: str) -> None:
+        await self._socket.send(text)
 
     async def read(self) -> dict[str, Any]:
         """The next message; what is asked of the client is answered."""
@@ -49,7 +52,7 @@ class Wire:
             await self._socket.send(json.dumps({"jsonrpc": "2.0", "id": message["id"], **reply}))
         return message
 
-    async def answer(self, number: int) -> dict[str, Any]:
+    async def answer(self, number: int | str) -> dict[str, Any]:
         while True:
             message = await self.read()
             if message.get("id") == number and "method" not in message:
@@ -128,3 +131,17 @@ async def test_the_files_of_an_editor_at_the_other_end_of_a_socket_are_read(tmp_
         session = await served.hub.session(session_id)
         await session.prompt(f"read {work}/a.txt")
         assert any("saved" in message.text and "unsaved" not in message.text for message in session.state.messages)
+
+
+async def test_a_prompt_that_is_nested_too_deeply_is_refused_and_the_next_one_runs(tmp_path: Path) -> None:
+    async with serving(tmp_path) as served, client(served.port) as wire:
+        session = (await wire.call("session/new", cwd=str(tmp_path), mcpServers=[]))["sessionId"]
+        for depth in (200, 480, 900, 20_000):
+            deep = '{"a":' * depth + "1" + "}" * depth
+            params = f'{{"sessionId":"{session}","prompt":[{{"type":"text","text":"echo x","_meta":{deep}}}]}}'
+            await wire.raw(f'{{"jsonrpc":"2.0","id":"deep","method":"session/prompt","params":{params}}}')
+            refused = (await wire.answer("deep"))["error"]
+            assert "nested too deeply" in refused["data"]["reason"]
+        text = [{"type": "text", "text": "echo well"}]
+        assert (await wire.call("session/prompt", sessionId=session, prompt=text))["stopReason"] == "end_turn"
+        assert wire.words() == "well"

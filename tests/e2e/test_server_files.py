@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from pilothouse.dialects.packets import artifact_id
 from pilothouse.model.events import create_event
 from pilothouse.server.limits import Limits
 from tests.support.http_client import Answer
@@ -304,7 +305,9 @@ async def test_a_file_is_replaced_only_by_who_says_so(tmp_path: Path) -> None:
     async with served_files(tmp_path) as (served, place, workspace):
         target, file = f"{place}/notes.txt", workspace / "notes.txt"
         file.chmod(0o640)
-        assert error(await served.client.request("PUT", target, body=b"1")) == (409, "exists")
+        there = await served.client.request("PUT", target, body=b"1")
+        assert error(there) == (409, "exists")
+        assert "`?overwrite=true`" in there.json()["error"]["message"]
         stale = {"If-Match": '"stale"'}
         assert error(await served.client.request("PUT", target, body=b"1", headers=stale)) == (412, "changed")
         assert error(await served.client.request("PUT", f"{place}/new", body=b"1", headers=stale)) == (412, "changed")
@@ -429,6 +432,27 @@ async def test_a_preview_shows_what_is_inside_and_always_in_the_sandbox(
             assert answer.headers["content-type"] == kind
             assert answer.headers["content-security-policy"].startswith("sandbox; default-src 'none';")
             assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_what_the_hub_announced_is_listed_once_and_no_longer_when_it_is_gone(tmp_path: Path) -> None:
+    def change(path: str, how: str) -> dict[str, Any]:
+        return {"type": "file:change", "path": path, "changeType": how, "diff": ""}
+
+    def announced(path: str) -> dict[str, Any]:
+        artifact = {"id": artifact_id(path), "type": "file", "name": path, "path": path, "size_bytes": 1}
+        fact = {"type": "custom", "namespace": "pilothouse", "eventName": "artifact_created"}
+        return {**fact, "data": {"artifact": artifact}}
+
+    events = [
+        *(change("kept.md", "created"), announced("kept.md"), change("gone.md", "created"), announced("gone.md")),
+        *(change("gone.md", "deleted"), change("web/a.ts", "created"), announced("web/a.ts")),
+        *(change("web/next.config.js", "created"), announced("web")),
+    ]
+    async with serving(tmp_path / "home") as served:
+        await served.hub.log.sessions.create("ses_made", agent="demo", cwd=str(tmp_path))
+        await served.hub.log.append("ses_made", 0, [create_event("ses_made", event) for event in events])
+        listed = (await served.client.request("GET", "/sessions/ses_made/artifacts")).json()["artifacts"]
+    assert [(one["path"], one["type"]) for one in listed] == [("kept.md", "file"), ("web", "nextjs_app")]
 
 
 async def test_artifacts_are_listed_as_far_as_they_make_sense(tmp_path: Path) -> None:

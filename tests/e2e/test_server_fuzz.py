@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from schemathesis import GenerationMode
 
+from pilothouse.acp.nesting import DEEPEST
 from pilothouse.server.application import OPERATIONS
 from pilothouse.server.operations import Operation
 from tests.support.http_client import Answer
@@ -118,6 +119,31 @@ def test_no_input_makes_the_hub_fail(operation: Operation, mode: GenerationMode,
         run()
     except schemathesis.errors.InvalidSchema:
         pytest.fail(f"schemathesis cannot read what the document says of {name}")
+
+
+BODIES = [operation for operation in OPERATIONS if operation.body not in (None, bytes)]
+
+
+@pytest.mark.parametrize("depth", [100, 200, 480, 900, 20_000])
+@pytest.mark.parametrize("operation", BODIES, ids=name_of)
+def test_no_depth_of_a_body_makes_the_hub_fail(operation: Operation, depth: int, target: Target) -> None:
+    deep = '{"a":' * depth + "1" + "}" * depth
+    block = f'{{"type":"text","text":"echo deep","_meta":{deep}}}'
+    path = operation.path.format(**real_ids(operation, target.ids))
+    for body in (
+        deep,
+        f'{{"content":[{block}]}}',
+        f'{{"command":"send_message","message":[{block}]}}',
+        f'{{"command":"answer_question","questionId":"q","answer":{deep}}}',
+    ):
+        headers = {**STANDING, "Content-Type": "application/json"}
+        response = requests.request(operation.method, target.url + path, data=body, headers=headers, timeout=SECONDS)
+        answer = Answer(response.status_code, {"content-type": response.headers["content-type"]}, response.content)
+        assert complaints(target.document, name_of(operation), answer) == []
+        assert response.status_code < 500, response.content
+        if depth > DEEPEST and response.status_code != 413:
+            assert response.status_code == 422, response.content
+            assert "nested too deeply" in response.json()["error"]["message"]
 
 
 def _is_known(response: Any) -> bool:

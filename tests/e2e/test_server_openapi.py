@@ -39,10 +39,12 @@ SAMPLES = [
     Sample("GET /agents", "/agents"),
     Sample("GET /directories", "/directories?path={workspace}/"),
     Sample("GET /discovered", "/discovered"),
+    Sample("POST /discovered/watch", "/discovered/watch", {"agent": "demo", "sessionId": "none"}, status=404),
+    Sample("POST /discovered/adopt", "/discovered/adopt", {"agent": "demo", "sessionId": "none"}, status=404),
     Sample("GET /search", "/search?q=page"),
     Sample("GET /metrics", "/metrics"),
     Sample("GET /sessions", "/sessions?limit=1"),
-    Sample("POST /sessions", "/sessions", {"agent": "demo", "cwd": "{workspace}", "title": "é\u202e!"}, status=201),
+    Sample("POST /sessions", "/sessions", {"agent": "demo", "cwd": "{workspace}", "title": "é\u200d!"}, status=201),
     Sample("GET /sessions/{id}", "/sessions/{session}"),
     Sample("GET /sessions/{id}", "/sessions/{session}?items=false"),
     Sample("PATCH /sessions/{id}", "/sessions/{session}", {"title": "Another", "archived": True, "policy": None}),
@@ -69,6 +71,9 @@ SAMPLES = [
     Sample("GET /approvals", "/approvals?state=all"),
     Sample("GET /approvals/{id}", "/approvals/{approval}"),
     Sample("POST /approvals/{id}", "/approvals/{approval}", {"decision": "deny", "reason": "no"}),
+    Sample(  # a hub that looks for no sessions watches none
+        "POST /hooks/claude", "/hooks/claude", {"sessionId": "s", "cwd": "{workspace}", "toolName": "Bash"}, status=422
+    ),
     Sample("GET /rules", "/rules"),
     Sample("DELETE /rules/{id}", "/rules/{rule}"),
     Sample("POST /sessions/{id}/commands", "/sessions/{spare}/commands", {"command": "pause", "commandId": "1"}),

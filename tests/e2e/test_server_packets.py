@@ -100,9 +100,17 @@ def test_the_checker_refuses_what_they_do_not_have(change: dict[str, Any], error
     assert all(found.startswith(error) for found in errors)
 
 
-async def test_the_packets_of_a_tour_equal_the_documents_field_by_field(tmp_path: Path) -> None:
-    async with serving(tmp_path) as served:
-        session = await served.hub.start_session("demo", tmp_path)
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """Beside the hub's own directory, of whose files nobody is told."""
+    place = tmp_path / "workspace"
+    place.mkdir()
+    return place
+
+
+async def test_the_packets_of_a_tour_equal_the_documents_field_by_field(tmp_path: Path, workspace: Path) -> None:
+    async with serving(tmp_path / "home") as served:
+        session = await served.hub.start_session("demo", workspace)
         packets = await packets_of(served, session, "tour")
     wrong = [error for packet in packets for error in check_packet(packet)]
     assert wrong == []
@@ -117,6 +125,8 @@ async def test_the_packets_of_a_tour_equal_the_documents_field_by_field(tmp_path
     assert {"agent_message_chunk", "agent_thought_chunk", "agent_plan_update", "tool_call_start"} < kinds.keys()
     assert kinds["tool_call_start"] == 6
     assert kinds["approval_requested"] == kinds["approval_resolved"] == 4
+    made = [packet["artifact"]["name"] for packet in packets if packet["type"] == "artifact_created"]
+    assert made == ["cart.py", "test_cart.py"]
     kind_of = {packet["toolCallId"]: packet["kind"] for packet in packets if packet["type"] == "tool_call_start"}
     assert list(kind_of.values()) == ["edit", "read", "read", "execute", "edit", "execute"]
 
@@ -137,10 +147,40 @@ def scenarios() -> list[str]:
     return [f"{command.name} {ARGUMENTS.get(command.name, '')}".strip() for command in COMMANDS]
 
 
-async def test_the_documents_front_end_ends_right_whatever_the_agent_does(tmp_path: Path) -> None:
-    (tmp_path / "note.txt").write_text("a note\n")
-    async with serving(tmp_path) as served:
-        session = await served.hub.start_session("demo", tmp_path)
+@pytest.mark.parametrize("root", ["", "/below/here"])
+async def test_what_was_made_can_be_had_where_its_packet_says_and_is_announced_once(
+    tmp_path: Path, workspace: Path, root: str
+) -> None:
+    async with serving(tmp_path / "home", root_path=root) as served:
+        session = await served.hub.start_session("demo", workspace)
+        packets = await packets_of(served, session, "edit page.html <h1>one</h1>")
+        (packet,) = [packet for packet in packets if packet["type"] == "artifact_created"]
+        assert check_packet(packet) == []
+        assert packets.index(packet) < len(packets) - 1
+        made = packet["artifact"]
+        size = (workspace / "page.html").stat().st_size
+        assert (made["type"], made["name"], made["mime_type"], made["size_bytes"], made["metadata"]) == (
+            *("web_app", "page.html", "text/html", size),
+            {},
+        )
+        (row,) = (await served.client.request("GET", f"/sessions/{session.id}/artifacts")).json()["artifacts"]
+        assert (row["id"], row["contentUrl"], row["previewUrl"]) == (
+            *(made["id"], made["download_url"], made["preview_url"]),
+        )
+        assert made["download_url"].startswith(f"{root}/sessions/")
+        for url in (made["preview_url"], made["download_url"]):
+            answer = await served.client.request("GET", url)
+            assert (answer.status, len(answer.body)) == (200, size)
+        again = await packets_of(served, session, "edit page.html <h1>two</h1>")
+        assert [packet for packet in again if packet["type"] == "artifact_created"] == []
+        stored = (await served.client.request("GET", f"/sessions/{session.id}/packets?limit=1000")).json()["packets"]
+        assert [one for one in stored if one["type"] == "artifact_created"] == [packet]
+
+
+async def test_the_documents_front_end_ends_right_whatever_the_agent_does(tmp_path: Path, workspace: Path) -> None:
+    (workspace / "note.txt").write_text("a note\n")
+    async with serving(tmp_path / "home") as served:
+        session = await served.hub.start_session("demo", workspace)
         for content in scenarios():
             packets = await packets_of(served, session, content)
             front_end = FrontEnd()
@@ -159,6 +199,33 @@ async def test_the_documents_front_end_ends_right_whatever_the_agent_does(tmp_pa
                 assert all(entry["status"] == "completed" for entry in front_end.plan)
             elif name == "crash":
                 assert [call.status for call in front_end.tool_calls.values()] == ["failed"]
+
+
+async def test_a_question_is_asked_by_a_packet_that_says_how_to_answer_it(tmp_path: Path) -> None:
+    async with serving(tmp_path) as served:
+        session = await served.hub.start_session("demo", tmp_path)
+        place = f"/sessions/{session.id}"
+        seen = []
+        async with (
+            asyncio.timeout(PATIENCE),
+            served.client.stream("POST", f"{place}/send-message", {"content": "question"}) as stream,
+        ):
+            async for frame in stream.frames():
+                packet = frame.json() if frame.comment is None else {"type": "comment"}
+                seen.append(packet)
+                if packet["type"] == "question_requested":
+                    answer = {"questionId": packet["questionId"], "answer": None}
+                    told = await served.client.request(
+                        "POST", f"{place}/commands", {"command": "answer_question", **answer}
+                    )
+                    assert told.status < 300, told.body
+    asked = [packet for packet in seen if packet["type"] == "question_requested"]
+    resolved = [packet for packet in seen if packet["type"] == "question_resolved"]
+    assert [check_packet(packet) for packet in (*asked, *resolved)] == [[]] * (len(asked) + len(resolved))
+    assert asked[0]["form"]["properties"]
+    assert [packet["questionId"] for packet in resolved] == [packet["questionId"] for packet in asked]
+    assert {packet["outcome"] for packet in resolved} == {"declined"}
+    assert seen[-1]["type"] == "prompt_response"
 
 
 async def test_a_rejected_call_fails_and_says_why(tmp_path: Path) -> None:

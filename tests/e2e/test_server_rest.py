@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from pilothouse.adapters.base import AdapterError
-from pilothouse.model.discovery import DiscoveredSession
+from pilothouse.hub.errors import QueueFull
 from tests.support.http_client import Answer, Client
 from tests.support.hubs import PATIENCE, facts, history
 from tests.support.servers import Served, serving
@@ -77,8 +76,11 @@ async def test_a_new_session_is_where_the_location_says(tmp_path: Path) -> None:
         ({"cwd": "/a\0b"}, (422, "hub_error"), "cwd"),
         ({"title": "one\r\nX-Evil: 1"}, (422, "invalid"), "title"),
         ({"title": "one\u2028two"}, (422, "invalid"), "title"),
+        ({"title": "\u202egnp.exe"}, (422, "invalid"), "title"),
+        ({"title": "\u2066a\u2069"}, (422, "invalid"), "title"),
         ({"title": "x" * 501}, (422, "invalid"), "title"),
-        ({"policy": {"autoApprov": {}}}, (422, "invalid"), "autoApprov"),
+        ({"policy": {"autoApprov": {}}}, (422, "invalid"), "policy.autoApprov"),
+        ({"policy": {"autoApprove": {"reads": 7}}}, (422, "invalid"), "policy.autoApprove.reads"),
         ({"polcy": {}}, (422, "invalid"), "polcy"),
     ],
 )
@@ -111,7 +113,7 @@ async def test_nobody_is_sent_elsewhere(tmp_path: Path) -> None:
         (b"", "application/json", (422, "invalid")),
         (b'{"agent":"demo","cwd":"/"}', "text/plain", (415, "unsupported_media_type")),
         (b"agent=demo&cwd=/", "application/x-www-form-urlencoded", (415, "unsupported_media_type")),
-        (b"[" * 100_000, "application/json", (400, "malformed")),
+        (b"[" * 100_000, "application/json", (422, "invalid")),  # nested too deeply is seen first
     ],
 )
 async def test_a_body_that_is_no_json_object_is_refused(
@@ -470,28 +472,6 @@ async def test_metrics_count_what_there_is(tmp_path: Path) -> None:
         assert values["process_open_fds"] > 3
 
 
-async def test_discovered_sessions_come_from_whoever_can_find_them(tmp_path: Path) -> None:
-    def session(name: str, day: int) -> DiscoveredSession:
-        time = f"2026-01-0{day}T00:00:00Z"
-        return DiscoveredSession(
-            id=name, agent="demo", project_path="/p", project_name="p", created_at=time, last_activity=time
-        )
-
-    async def discover() -> list[DiscoveredSession]:
-        return [session("old", 1), session("new", 2)]
-
-    async def fail() -> list[DiscoveredSession]:
-        raise AdapterError("cannot look")
-
-    async with serving(tmp_path, discover=discover) as served:
-        found = (await served.client.request("GET", "/discovered")).json()["sessions"]
-        assert [one["id"] for one in found] == ["new", "old"]
-        served.server.discover = fail
-        assert error(await served.client.request("GET", "/discovered")) == (502, "agent_failed")
-        served.server.discover = None
-        assert (await served.client.request("GET", "/discovered")).json() == {"sessions": []}
-
-
 async def test_the_page_is_for_everybody_and_has_nothing_inline(tmp_path: Path) -> None:
     async with serving(tmp_path) as served:
         answer = await Client(served.port).request("GET", "/")
@@ -536,3 +516,41 @@ async def test_who_changed_a_policy_or_ended_a_session_is_written_down(
     own = [(one["audit"], one["by"], one["sessionId"]) for one in told if one["audit"] != "request"]
     assert own == [(name, "token", ids.spare) for name in ("policy_set", "set_permission_policy", "terminate")]
     assert ("DELETE", place, "token") in [(one.get("method"), one.get("path"), one["by"]) for one in told]
+
+
+async def test_a_parameter_that_nobody_knows_is_named_also_where_there_are_none(tmp_path: Path) -> None:
+    async with serving(tmp_path) as served:
+        for target in ("/agents?zzz=1", "/devices?zzz=1", "/whoami?zzz=1", "/sessions?zzz=1"):
+            answer = await served.client.request("GET", target)
+            assert (error(answer), answer.json()["error"]["details"]) == ((422, "invalid"), {"field": "zzz"})
+        assert (await served.client.request("GET", "/?utm=1")).status == 200  # people open this one
+
+
+async def test_a_refusal_has_always_details(tmp_path: Path) -> None:
+    async with serving(tmp_path) as served:
+        for target in ("/nothing", "/pairings/nothing", "/artifacts"):
+            assert (await served.client.request("GET", target)).json()["error"]["details"] == {}
+
+
+async def test_who_finds_the_queue_full_is_told_when_to_come_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(tmp_path) as served:
+        session = await served.hub.start_session("demo", tmp_path)
+
+        async def full(*args: Any, **kwargs: Any) -> None:
+            raise QueueFull("64 prompts wait already")
+
+        monkeypatch.setattr(type(session), "send", full)
+        answer = await served.client.request("POST", f"/sessions/{session.id}/send-message", {"content": "echo hi"})
+        assert error(answer) == (429, "queue_full")
+        assert int(answer.headers["retry-after"]) > 0
+
+
+async def test_an_archived_session_that_is_prompted_is_in_the_list_again(tmp_path: Path) -> None:
+    async with serving(tmp_path) as served:
+        session = await served.hub.start_session("demo", tmp_path)
+        await served.client.request("PATCH", f"/sessions/{session.id}", {"archived": True})
+        assert names(await served.client.request("GET", "/sessions")) == []
+        await session.prompt("echo hi")
+        assert names(await served.client.request("GET", "/sessions")) == [session.id]

@@ -17,7 +17,7 @@ from acp.ws import create_websocket_stream
 from tests.support.lanes import Consumer, lane
 from tests.support.servers import TOKEN, Served, serving
 
-PATIENCE = 30
+PATIENCE = 60
 FLOOD = 20_000
 CONSUMERS = 50
 INTEROP = Path(__file__).parents[1] / "interop"
@@ -30,6 +30,8 @@ class SdkClient:
         self.updates: list[Any] = []
         self.asked: list[Any] = []
         self.choose = choose
+        self.may_choose = asyncio.Event()
+        self.may_choose.set()
         self._came = asyncio.Event()
 
     async def session_update(self, session_id: str, update: Any) -> None:
@@ -41,6 +43,7 @@ class SdkClient:
         self._wake()
         if self.choose is None:
             await asyncio.Event().wait()
+        await self.may_choose.wait()
         outcome = sdk.AllowedOutcome(outcome="selected", option_id=str(self.choose))
         return sdk.RequestPermissionResponse(outcome=outcome)
 
@@ -196,11 +199,15 @@ async def test_a_permission_answered_by_one_is_withdrawn_from_the_others(tmp_pat
 
         # the answer of an ACP client settles it for the sockets
         client = SdkClient(choose="yes")
+        client.may_choose.clear()
         async with sdk_client(served, client) as agent:
             await agent.resume_session(session_id=session_id, cwd=str(tmp_path), mcp_servers=[])
-            await agent.prompt(session_id=session_id, prompt=[acp.text_block("permission")])
+            prompt = asyncio.create_task(agent.prompt(session_id=session_id, prompt=[acp.text_block("permission")]))
             asked = (await two.until("approval_requested"))["approval"]
+            client.may_choose.set()  # one that is decided at once is nobody's, and nobody is told of it
             resolved = (await two.until("approval_resolved"))["approval"]
+            async with asyncio.timeout(PATIENCE):
+                await prompt
             assert (resolved["id"], resolved["decision"]["optionId"]) == (asked["id"], "yes")
         check = await served.client.request("GET", "/approvals")
         assert check.json() == {"approvals": []}

@@ -280,6 +280,34 @@ async def test_a_session_is_started_and_led_over_the_socket(tmp_path: Path) -> N
         assert (resolved["decidedBy"], resolved["seq"] <= done["seq"]) == ("token", True)
 
 
+@pytest.mark.parametrize(
+    ("wish", "field"),
+    [
+        ({"prompt": ""}, "prompt"),
+        ({"prompt": [{"type": "zzz"}]}, "prompt[0].type"),
+        ({"prompt": "echo hi", "commandId": "c" * 300}, "commandId"),
+        ({"commandId": "c" * 300}, "commandId"),
+    ],
+)
+async def test_a_start_that_is_refused_leaves_no_session_and_names_what_was_sent(
+    tmp_path: Path, wish: dict[str, Any], field: str
+) -> None:
+    async with serving(tmp_path) as served, lane(served.port) as consumer:
+        await consumer.say("start_session", **{"agent": "demo", "cwd": str(tmp_path), "commandId": "new", **wish})
+        refused = await consumer.until("command_result")
+        assert (refused["ok"], refused["error"]["details"]["field"]) == (False, field)
+        assert (await served.hub.sessions()).sessions == []
+
+
+async def test_an_id_that_started_another_session_is_named_as_it_was_given(tmp_path: Path) -> None:
+    async with serving(tmp_path) as served, lane(served.port) as consumer:
+        for title, ok in (("one", True), ("two", False)):
+            await consumer.say("start_session", agent="demo", cwd=str(tmp_path), commandId="s", title=title)
+            answer = await consumer.until("command_result")
+            assert answer["ok"] is ok
+        assert answer["error"]["details"]["field"] == "commandId"
+
+
 async def test_a_command_sent_again_is_answered_again_and_does_nothing(tmp_path: Path) -> None:
     async with serving(tmp_path) as served, lane(served.port) as one, lane(served.port) as two:
         session = await served.hub.start_session("demo", tmp_path)
@@ -383,6 +411,7 @@ async def test_nonsense_is_answered_and_the_connection_stays(tmp_path: Path) -> 
             ('{"type":"dance","requestId":9}', "unknown_type"),
             ('{"type":"subscribe","after":-1,"requestId":9}', "invalid"),
             ('{"type":"subscribe","after":{"a":1},"requestId":9}', "invalid"),
+            ('{"type":"subscribe","sessionIds":[],"requestId":9}', "invalid"),
             ('{"type":"subscribe","sessionIds":["ses_none"],"requestId":9}', "unknown_session"),
             ('{"type":"history","sessionId":"ses_none","requestId":9}', "unknown_session"),
             ('{"type":"list_sessions","before":"rubbish","requestId":9}', "invalid"),
@@ -400,6 +429,27 @@ async def test_nonsense_is_answered_and_the_connection_stays(tmp_path: Path) -> 
             assert (answer["ok"], answer["error"]["code"]) == (False, code)
         await consumer.say("ping")
         assert await consumer.next() == {"type": "pong"}
+
+
+@pytest.mark.parametrize("depth", [200, 480, 900, 20_000])
+async def test_a_command_that_is_nested_too_deeply_is_refused_by_name(tmp_path: Path, depth: int) -> None:
+    deep = '{"a":' * depth + "1" + "}" * depth
+    async with serving(tmp_path) as served:
+        session = await served.hub.start_session("demo", tmp_path)
+        async with lane(served.port) as consumer:
+            for command in (
+                f'{{"command":"send_message","message":[{{"type":"text","text":"x","_meta":{deep}}}]}}',
+                f'{{"command":"answer_question","questionId":"q","answer":{deep}}}',
+            ):
+                head = f'"type":"command","requestId":9,"sessionId":"{session.id}"'
+                await consumer.socket.send(f'{{{head},"command":{command}}}')
+                answer = await consumer.next()
+                assert depth > 500 or answer["requestId"] == 9
+                refused = answer["error"]
+                assert refused["code"] == "invalid"
+                assert "nested too deeply" in refused["message"]
+            await consumer.say("ping")
+            assert (await consumer.next())["type"] == "pong"
 
 
 async def test_a_frame_beyond_the_limit_ends_the_connection(tmp_path: Path) -> None:

@@ -13,23 +13,12 @@ from typing import Any
 
 import pytest
 
-from pilothouse.adapters.known import claude_code
+from pilothouse.hub.errors import AgentFailed
 from pilothouse.hub.hub import Hub
 from pilothouse.hub.link import AgentSpec
 from pilothouse.hub.session import HubSession
 from pilothouse.model.events import Event
 from tests.support.hubs import PATIENCE, check, facts, gone, history, processes_with, said, until
-from tests.unit.adapters.claude.driving import fake_cli
-
-
-@pytest.fixture
-def spec(tmp_path: Path) -> AgentSpec:
-    """The agent as the table of known ones starts it."""
-    cli = str(fake_cli(tmp_path))
-    launch = claude_code({"PILOTHOUSE_CLAUDE": cli}).launch()
-    assert launch is not None
-    env = {"PILOTHOUSE_CLAUDE": cli, "CLAUDE_CONFIG_DIR": str(tmp_path / "cli-home")}
-    return AgentSpec(name="claude-code", command=launch.command, env=env)
 
 
 @asynccontextmanager
@@ -79,8 +68,8 @@ async def cancelled(session: HubSession, prompt: str, when: Callable[[Event], bo
     assert sent.done.result().stop_reason == "cancelled"
 
 
-async def test_text_tools_and_the_log(spec: AgentSpec, tmp_path: Path) -> None:
-    async with session_of(spec, tmp_path) as (hub, session):
+async def test_text_tools_and_the_log(claude: AgentSpec, tmp_path: Path) -> None:
+    async with session_of(claude, tmp_path) as (hub, session):
         assert said(await turn(hub, session, "say Hello, ä 漢 🛳")) == "Hello, ä 漢 🛳"
         assert await decided(session, f"write {tmp_path}/work/new.txt", approved=True) == "end_turn"
         assert (tmp_path / "work/new.txt").read_text() == "written\n"
@@ -92,15 +81,23 @@ async def test_text_tools_and_the_log(spec: AgentSpec, tmp_path: Path) -> None:
         assert [option["id"] for option in session.state.config_options] == ["model"]
 
 
-async def test_what_is_denied_leaves_the_file_untouched(spec: AgentSpec, tmp_path: Path) -> None:
-    async with session_of(spec, tmp_path) as (hub, session):
+async def test_steps_of_a_plan_are_nothing_to_ask_about(claude: AgentSpec, tmp_path: Path) -> None:
+    async with session_of(claude, tmp_path) as (hub, session):
+        events = await turn(hub, session, "play todos_tasks")
+        started: list[Any] = [event for event in events if event.type == "tool:start"]
+        assert [(event.name, event.kind) for event in started] == [("TodoWrite", "think")] * 2
+        assert facts(events, "acted_without_asking") == []
+
+
+async def test_what_is_denied_leaves_the_file_untouched(claude: AgentSpec, tmp_path: Path) -> None:
+    async with session_of(claude, tmp_path) as (hub, session):
         assert await decided(session, f"write {tmp_path}/work/new.txt", approved=False) == "end_turn"
         assert not (tmp_path / "work/new.txt").exists()
         assert said(await history(hub.log, session.id)) == "Well then."
 
 
-async def test_denied_and_stopped(spec: AgentSpec, tmp_path: Path) -> None:
-    async with session_of(spec, tmp_path) as (hub, session):
+async def test_denied_and_stopped(claude: AgentSpec, tmp_path: Path) -> None:
+    async with session_of(claude, tmp_path) as (hub, session):
         assert await decided(session, f"write {tmp_path}/work/new.txt", option_id="stop") == "cancelled"
         assert not (tmp_path / "work/new.txt").exists()
         assert said(await turn(hub, session, "say next")) == "next"
@@ -110,21 +107,21 @@ async def test_denied_and_stopped(spec: AgentSpec, tmp_path: Path) -> None:
     ("prompt", "when"), [("talk", "message:delta"), ("work {}/pid", "tool:start"), ("write {}/x", "approval:requested")]
 )
 async def test_a_turn_is_cancelled_and_the_next_one_works(
-    spec: AgentSpec, tmp_path: Path, prompt: str, when: str
+    claude: AgentSpec, tmp_path: Path, prompt: str, when: str
 ) -> None:
-    async with session_of(spec, tmp_path) as (hub, session):
+    async with session_of(claude, tmp_path) as (hub, session):
         await cancelled(session, prompt.format(tmp_path), when)
         assert not (tmp_path / "x").exists()
         assert said(await turn(hub, session, "say next")) == "next"
         assert facts(await history(hub.log, session.id), "agent_killed") == []
 
 
-async def test_a_session_goes_on_after_a_restart_of_the_hub(spec: AgentSpec, tmp_path: Path) -> None:
-    async with session_of(spec, tmp_path) as (hub, session):
+async def test_a_session_goes_on_after_a_restart_of_the_hub(claude: AgentSpec, tmp_path: Path) -> None:
+    async with session_of(claude, tmp_path) as (hub, session):
         await turn(hub, session, "say one")
         await session.set_mode("plan")
         await session.set_config_option("model", "small")
-    async with hub_with(spec, tmp_path) as hub:
+    async with hub_with(claude, tmp_path) as hub:
         again = await hub.session(session.id)
         events = await turn(hub, again, "recall")
         assert said(events).startswith("2 prompts, mode plan, model fake-small")
@@ -132,8 +129,8 @@ async def test_a_session_goes_on_after_a_restart_of_the_hub(spec: AgentSpec, tmp
         check(await history(hub.log, again.id))
 
 
-async def test_a_session_goes_on_after_its_bridge_was_killed(spec: AgentSpec, tmp_path: Path) -> None:
-    async with session_of(spec, tmp_path) as (hub, session):
+async def test_a_session_goes_on_after_its_bridge_was_killed(claude: AgentSpec, tmp_path: Path) -> None:
+    async with session_of(claude, tmp_path) as (hub, session):
         await turn(hub, session, "say one")
         pid, before = session.agent_pid, session.state.seq
         assert pid is not None
@@ -142,8 +139,8 @@ async def test_a_session_goes_on_after_its_bridge_was_killed(spec: AgentSpec, tm
         assert said(await turn(hub, session, "recall")).startswith("2 prompts")
 
 
-async def test_a_cli_that_dies_is_told_with_its_last_words(spec: AgentSpec, tmp_path: Path) -> None:
-    async with session_of(spec, tmp_path) as (hub, session):
+async def test_a_cli_that_dies_is_told_with_its_last_words(claude: AgentSpec, tmp_path: Path) -> None:
+    async with session_of(claude, tmp_path) as (hub, session):
         result = await session.prompt("die 7")
         assert result.stop_reason == "error"
         assert "exit code 7" in str(result.error)
@@ -152,26 +149,51 @@ async def test_a_cli_that_dies_is_told_with_its_last_words(spec: AgentSpec, tmp_
 
 
 @pytest.mark.parametrize("status", [400, 401, 429, 529])
-async def test_errors_of_the_api_are_told(spec: AgentSpec, tmp_path: Path, status: int) -> None:
-    async with session_of(spec, tmp_path) as (hub, session):
+async def test_errors_of_the_api_are_told(claude: AgentSpec, tmp_path: Path, status: int) -> None:
+    async with session_of(claude, tmp_path) as (hub, session):
         result = await session.prompt(f"fail {status}")
         assert result.stop_reason == "error"
         assert f"API Error: {status}" in str(result.error)
         assert said(await turn(hub, session, "say next")) == "next"
 
 
-async def test_a_long_line_and_junk_reach_the_log(spec: AgentSpec, tmp_path: Path) -> None:
-    async with session_of(spec, tmp_path) as (hub, session):
+async def test_a_long_line_and_junk_reach_the_log(claude: AgentSpec, tmp_path: Path) -> None:
+    async with session_of(claude, tmp_path) as (hub, session):
         assert said(await turn(hub, session, "junk fine")) == "fine"
         assert "Segmentation fault" in str(await history(hub.log, session.id))
         assert len(said(await turn(hub, session, f"long {16 * 1024 * 1024}"))) == 16 * 1024 * 1024
 
 
-async def test_a_missing_program_is_told_with_the_way_to_get_it(spec: AgentSpec, tmp_path: Path) -> None:
-    env = {**spec.env, "PILOTHOUSE_CLAUDE": "/no/such/claude"}
-    missing = AgentSpec(name="claude-code", command=(sys.executable, *spec.command[1:]), env=env)
+async def test_a_fork_has_the_mode_and_the_model_of_its_parent(claude: AgentSpec, tmp_path: Path) -> None:
+    async with session_of(claude, tmp_path) as (hub, session):
+        await turn(hub, session, "say one")
+        await session.set_mode("acceptEdits")
+        await session.set_config_option("model", "small")
+        fork = (await hub.fork_session(session.id)).session
+        assert (fork.state.mode, fork.state.config_options[0]["currentValue"]) == ("acceptEdits", "small")
+        assert "mode acceptEdits, model fake-small" in said(await turn(hub, fork, "recall"))
+        assert [set(fact["set"]) for fact in facts(await history(hub.log, fork.id), "choices_restored")] == [
+            {"mode", "model"}
+        ]
+
+
+async def test_a_missing_program_is_told_with_the_way_to_get_it(claude: AgentSpec, tmp_path: Path) -> None:
+    env = {**claude.env, "PILOTHOUSE_CLAUDE": "/no/such/claude"}
+    missing = AgentSpec(name="claude-code", command=(sys.executable, *claude.command[1:]), env=env)
     async with Hub(home=tmp_path / "hub", agents={"claude-code": missing}) as hub, asyncio.timeout(PATIENCE):
         session = await hub.start_session("claude-code", tmp_path)
         result = await session.prompt("say hello")
         assert result.stop_reason == "error"
         assert "npm install -g @anthropic-ai/claude-code" in str(result.error)
+
+
+async def test_why_a_start_failed_reaches_whoever_asked_for_it(claude: AgentSpec, tmp_path: Path) -> None:
+    env = {**claude.env, "FAKE_CLAUDE": "crash"}
+    broken = AgentSpec(name="claude-code", command=claude.command, env=env)
+    async with Hub(home=tmp_path / "hub", agents={"claude-code": broken}) as hub, asyncio.timeout(PATIENCE):
+        session = await hub.start_session("claude-code", tmp_path)
+        with pytest.raises(AgentFailed, match="no licence found") as caught:
+            await session.start()
+        assert str(caught.value).count("no licence found") == 1
+        known = {"agent": "claude-code", "errorKind": "start_failed", "stderrTail": "fake: no licence found\n"}
+        assert caught.value.details == known

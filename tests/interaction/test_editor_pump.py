@@ -25,7 +25,7 @@ from pilothouse.server.lines import LineListener
 from pilothouse.server.listener import local_socket
 from tests.support.servers import Served, serving
 
-PATIENCE = 30
+PATIENCE = 60
 
 
 class Client:

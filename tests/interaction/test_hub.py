@@ -14,20 +14,13 @@ from pilothouse.hub.link import AgentSpec
 from pilothouse.model.events import ApprovalRequestedEvent
 
 DEMO = AgentSpec(name="demo", command=(sys.executable, "-m", "pilothouse.cli", "demo-agent"))
-PATIENCE = 30
+PATIENCE = 60
 
 
 @pytest.fixture
 async def hub(tmp_path: Path) -> AsyncIterator[Hub]:
     async with Hub(home=tmp_path / "home", agents={"demo": DEMO}, cancel_deadline=0.5) as hub:
         yield hub
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    project = tmp_path / "project"
-    project.mkdir()
-    return project
 
 
 async def test_a_prompt_is_answered_after_its_events_are_committed(hub: Hub, project: Path) -> None:

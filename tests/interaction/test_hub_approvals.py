@@ -14,9 +14,9 @@ from pilothouse.hub.errors import DecidedOtherwise, IllegalCommand, UnknownAppro
 from pilothouse.hub.hub import Hub
 from pilothouse.hub.session import HubSession
 from pilothouse.log.records import Approval
-from pilothouse.model.events import ApprovalRequestedEvent, ApprovalResolvedEvent
+from pilothouse.model.events import ApprovalResolvedEvent
 from pilothouse.model.policy import parse_policy
-from tests.support.hubs import PATIENCE, check, fact, facts, history, odd_hub, said, until
+from tests.support.hubs import PATIENCE, approval_asked, check, fact, facts, history, odd_hub, said, until
 
 
 @pytest.fixture
@@ -26,21 +26,8 @@ async def hub(tmp_path: Path) -> AsyncIterator[Hub]:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    project = tmp_path / "project"
-    project.mkdir()
-    return project
-
-
-@pytest.fixture
 async def session(hub: Hub, project: Path) -> HubSession:
     return await hub.start_session("odd", project)
-
-
-async def request(session: HubSession, after: int = 0) -> ApprovalRequestedEvent:
-    event = await until(session, "approval:requested", after)
-    assert isinstance(event, ApprovalRequestedEvent)
-    return event
 
 
 async def answers(hub: Hub, session: HubSession) -> list[Any]:
@@ -51,7 +38,7 @@ async def answers(hub: Hub, session: HubSession) -> list[Any]:
 
 async def test_of_a_hundred_deciders_one_wins_and_all_are_told(hub: Hub, session: HubSession, project: Path) -> None:
     prompt = await session.send("write note.txt")
-    asked = await request(session)
+    asked = await approval_asked(session)
 
     async def decide(number: int) -> Approval | DecidedOtherwise:
         try:
@@ -75,7 +62,7 @@ async def test_of_a_hundred_deciders_one_wins_and_all_are_told(hub: Hub, session
 
 async def test_the_agent_learns_of_a_decision_when_it_is_committed(hub: Hub, session: HubSession) -> None:
     prompt = await session.send("write note.txt")
-    asked = await request(session)
+    asked = await approval_asked(session)
     await session.decide(asked.request_id, approved=True)
     async with asyncio.timeout(PATIENCE):
         await prompt.done
@@ -87,7 +74,7 @@ async def test_rejecting_never_executes_and_the_reason_reaches_the_agent(
     hub: Hub, session: HubSession, project: Path
 ) -> None:
     prompt = await session.send("write note.txt")
-    asked = await request(session)
+    asked = await approval_asked(session)
     await session.decide(asked.request_id, approved=False, reason="Not on a Friday")
     async with asyncio.timeout(PATIENCE):
         assert (await prompt.done).stop_reason == "end_turn"
@@ -99,7 +86,7 @@ async def test_rejecting_never_executes_and_the_reason_reaches_the_agent(
 
 async def test_a_decision_after_the_turn_ended_is_told_that_it_is_too_late(hub: Hub, session: HubSession) -> None:
     await session.send("write note.txt")
-    asked = await request(session)
+    asked = await approval_asked(session)
     async with asyncio.timeout(PATIENCE):
         await session.cancel()
     with pytest.raises(DecidedOtherwise) as info:
@@ -110,7 +97,7 @@ async def test_a_decision_after_the_turn_ended_is_told_that_it_is_too_late(hub: 
 
 async def test_decisions_that_make_no_sense_change_nothing(hub: Hub, session: HubSession) -> None:
     prompt = await session.send("write note.txt")
-    asked = await request(session)
+    asked = await approval_asked(session)
     with pytest.raises(UnknownApproval):
         await hub.decide("apr_none", approved=True)
     with pytest.raises(UnknownApproval):
@@ -130,7 +117,7 @@ async def test_decisions_that_make_no_sense_change_nothing(hub: Hub, session: Hu
 async def test_what_the_agent_offers_no_way_to_allow_cannot_be_allowed(hub: Hub, session: HubSession) -> None:
     session.set_policy(parse_policy({"autoApprove": {"writes": True}}))
     prompt = await session.send("only-reject note.txt")
-    asked = await request(session)
+    asked = await approval_asked(session)
     with pytest.raises(IllegalCommand):
         await session.decide(asked.request_id, approved=True)
     await session.decide(asked.request_id, approved=False)
@@ -143,7 +130,7 @@ async def test_an_approval_that_is_pending_when_the_hub_closes_is_cancelled(tmp_
     async with odd_hub(tmp_path / "home", "resume") as hub:
         session = await hub.start_session("odd", project)
         prompt = await session.send("write note.txt")
-        asked = await request(session)
+        asked = await approval_asked(session)
     assert prompt.done.result().stop_reason == "interrupted"
     async with odd_hub(tmp_path / "home", "resume") as hub:
         assert hub.recovered == []
@@ -181,7 +168,7 @@ async def test_always_answers_in_its_scope_until_it_is_revoked(
     same, other = await hub.start_session("odd", project), await hub.start_session("odd", elsewhere)
     async with asyncio.timeout(PATIENCE):
         prompt = await session.send("run make test")
-        asked = await request(session)
+        asked = await approval_asked(session)
         await session.decide(asked.request_id, approved=True, remember=scope)
         await prompt.done
         await session.prompt("run make test")
@@ -189,13 +176,13 @@ async def test_always_answers_in_its_scope_until_it_is_revoked(
         for one in (same, other):
             prompt = await one.send("run make test")
             if one in asks:
-                await one.decide((await request(one)).request_id, approved=False)
+                await one.decide((await approval_asked(one)).request_id, approved=False)
             await prompt.done
         (rule,) = await hub.rules()
         assert (rule.scope, rule.hits) == (scope, 3 - len(asks))
         await hub.revoke_rule(rule.id)
         prompt = await session.send("run make test")
-        asked = await request(session, session.state.seq)
+        asked = await approval_asked(session, session.state.seq)
         await session.decide(asked.request_id, approved=False)
         await prompt.done
     chosen = [answer["outcome"]["optionId"] for answer in await answers(hub, session)]
@@ -207,18 +194,18 @@ async def test_always_answers_in_its_scope_until_it_is_revoked(
 async def test_an_always_covers_exactly_what_was_decided(hub: Hub, session: HubSession) -> None:
     async with asyncio.timeout(PATIENCE):
         prompt = await session.send("run rm *.pyc")
-        await session.decide((await request(session)).request_id, approved=True, remember="everywhere")
+        await session.decide((await approval_asked(session)).request_id, approved=True, remember="everywhere")
         await prompt.done
         assert facts(await history(hub.log, session.id), "rule_not_kept")
         prompt = await session.send("run make test")
-        asked = await request(session, session.state.seq)
+        asked = await approval_asked(session, session.state.seq)
         await session.decide(asked.request_id, approved=True, remember="everywhere", remember_for=3600)
         await prompt.done
         (rule,) = await hub.rules()
         assert rule.expires is not None
         for command in ("make test install", "make test; rm -rf /", "sudo make test", "make"):
             prompt = await session.send(f"run {command}")
-            await session.decide((await request(session, session.state.seq)).request_id, approved=False)
+            await session.decide((await approval_asked(session, session.state.seq)).request_id, approved=False)
             await prompt.done
     assert (await hub.rules())[0].hits == 0
 
@@ -226,18 +213,18 @@ async def test_an_always_covers_exactly_what_was_decided(hub: Hub, session: HubS
 async def test_an_expired_rule_asks_again(hub: Hub, session: HubSession) -> None:
     async with asyncio.timeout(PATIENCE):
         prompt = await session.send("run make test")
-        asked = await request(session)
+        asked = await approval_asked(session)
         await session.decide(asked.request_id, approved=True, remember="session", remember_for=-1)
         await prompt.done
         prompt = await session.send("run make test")
-        await session.decide((await request(session, session.state.seq)).request_id, approved=False)
+        await session.decide((await approval_asked(session, session.state.seq)).request_id, approved=False)
         await prompt.done
 
 
 async def test_always_never_is_a_rule_too(hub: Hub, session: HubSession, project: Path) -> None:
     async with asyncio.timeout(PATIENCE):
         prompt = await session.send("write note.txt")
-        asked = await request(session)
+        asked = await approval_asked(session)
         await session.decide(asked.request_id, approved=False, remember="project")
         await prompt.done
         session.set_policy(parse_policy({"autoApprove": {"writes": True}}))
@@ -287,7 +274,7 @@ async def test_an_agent_that_dies_while_it_asks_leaves_nothing_pending(hub: Hub,
 async def test_an_agent_may_ask_when_its_turn_is_over(hub: Hub, session: HubSession) -> None:
     async with asyncio.timeout(PATIENCE):
         await session.prompt("background note.txt")
-        asked = await request(session)
+        asked = await approval_asked(session)
         assert session.status == "waiting_for_approval"
         await session.decide(asked.request_id, approved=True)
         await until(session, lambda event: "ANSWER" in str(getattr(event, "delta", "")))
@@ -301,7 +288,7 @@ async def test_an_agent_that_acts_without_asking_is_flagged_unless_it_was_told_t
     async with asyncio.timeout(PATIENCE):
         await session.prompt("unasked /etc/passwd")
         prompt = await session.send("write note.txt")
-        await session.decide((await request(session)).request_id, option_id="always")
+        await session.decide((await approval_asked(session)).request_id, option_id="always")
         await prompt.done
         await session.prompt("unasked /etc/passwd")
     flagged = facts(await history(hub.log, session.id), "acted_without_asking")
@@ -365,7 +352,7 @@ async def test_a_tool_that_asks_its_user_is_answered_through_its_approval(
     prompt = await session.send("ask-tool")
     asked = await until(session, "interaction:question")
     question_id = asked.question_id  # type: ignore[attr-defined]
-    await request(session)
+    await approval_asked(session)
     session.answer(question_id, None if declines else "B", by="phone")
     async with asyncio.timeout(PATIENCE):
         await prompt.done
@@ -382,7 +369,7 @@ async def test_a_tool_that_asks_its_user_is_answered_through_its_approval(
 async def test_a_tools_question_that_nobody_can_answer_says_so(hub: Hub, session: HubSession) -> None:
     prompt = await session.send("ask-tool")
     await until(session, "interaction:question")
-    asked = await request(session)
+    asked = await approval_asked(session)
     await session.decide(asked.request_id, approved=False)
     await until(session, fact("turn_ended"))
     async with asyncio.timeout(PATIENCE):

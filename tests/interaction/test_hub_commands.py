@@ -19,7 +19,7 @@ from pilothouse.model.commands import ACPCommand, parse_command
 from pilothouse.model.events import ApprovalRequestedEvent, Event, MessageDeltaEvent, UserQuestionEvent
 
 DEMO = AgentSpec(name="demo", command=(sys.executable, "-m", "pilothouse.cli", "demo-agent"))
-PATIENCE = 30
+PATIENCE = 60
 
 
 @pytest.fixture

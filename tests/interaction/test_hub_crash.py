@@ -23,8 +23,8 @@ from pilothouse.hub.orphans import end_orphans
 from pilothouse.log.memory import MemoryLog
 from tests.support import hub_program
 from tests.support.hub_program import digest, specs
-from tests.support.hubs import PATIENCE, check, history, odd, until
-from tests.support.ledger import FAULTS, Ledger, processes_of
+from tests.support.hubs import PATIENCE, check, history, odd, processes_with, until
+from tests.support.ledger import FAULTS, Ledger
 
 SOAK = bool(os.environ.get("PILOTHOUSE_SOAK"))
 KILLS = 200 if SOAK else 8
@@ -134,7 +134,7 @@ async def look(home: Path, ledger: Ledger, mark: str, *, everything: bool = Fals
     async with Hub(home=home, agents=specs(home)) as hub, asyncio.timeout(PATIENCE * 3):
         ledger.count["recovered"] += len(hub.recovered)
         ledger.count["ended"] += hub.orphans_ended
-        if left := processes_of(mark):
+        if left := processes_with(mark, "cmdline"):
             ledger.fault("orphans", f"{hub.orphans_ended} were ended, these run on: {described(left)}")
         if pending := await hub.approvals():
             ledger.fault("left open", f"{len(pending)} approvals")
@@ -208,7 +208,7 @@ async def test_a_process_that_was_given_another_environment_ends_with_its_family
     async with asyncio.timeout(PATIENCE):
         assert [await parent.stdout.readline() for _ in range(2)] == [b"ready\n"] * 2
         assert await asyncio.to_thread(end_orphans, words) == 3
-        assert processes_of(words) == []
+        assert processes_with(words, "cmdline") == []
         await parent.wait()
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilothouse.adapters.known import claude_code
 from pilothouse.hub import hub as hub_module
 from pilothouse.hub.errors import AgentFailed, IllegalCommand
 from pilothouse.hub.hub import Hub
@@ -16,16 +15,6 @@ from pilothouse.hub.link import AgentSpec
 from pilothouse.hub.session import HubSession
 from tests.support.hubs import check, facts, history, odd_hub, said
 from tests.support.servers import agent_specs
-from tests.unit.adapters.claude.driving import fake_cli
-
-
-@pytest.fixture
-def claude(tmp_path: Path) -> AgentSpec:
-    cli = str(fake_cli(tmp_path))
-    launch = claude_code({"PILOTHOUSE_CLAUDE": cli}).launch()
-    assert launch is not None
-    env = {"PILOTHOUSE_CLAUDE": cli, "CLAUDE_CONFIG_DIR": str(tmp_path / "cli-home")}
-    return AgentSpec(name="claude-code", command=launch.command, env=env)
 
 
 async def answer(hub: Hub, session: HubSession, prompt: str) -> str:

@@ -135,7 +135,7 @@ async def test_a_program_that_an_editor_starts_when_nobody_wants_it_any_more_is_
         session = await hub.session(session_id)
         turn = await session.send("terminal sleep 600")
         await created.asked.wait()
-        session._link.kill()
+        session._agent.link.kill()
         await turn.done
         created.go.set()
         await editor.until(lambda: editor.asked("terminal/release"))
@@ -234,15 +234,18 @@ async def test_a_decision_in_an_editor_is_in_the_audit_log(
         editor.answers["session/request_permission"] = deciding("reject_once")
         with caplog.at_level(logging.INFO, "pilothouse.audit"):
             await editor.prompt(session_id, f"ask-put {root}/a.txt x")
-        (told,) = [json.loads(one.message) for one in caplog.records if one.name == "pilothouse.audit"]
+        lines = [json.loads(one.message) for one in caplog.records if one.name == "pilothouse.audit"]
+        (told,) = [line for line in lines if line["audit"] == "approval_decided"]
         (approval,) = await hub.log.approvals.list(session_id)
         assert told == {
             "audit": "approval_decided",
             "by": "desk",
             "sessionId": session_id,
             "approvalId": approval.id,
+            "approved": False,
             "optionId": "no",
         }
+        assert {line["by"] for line in lines} == {"desk"}
 
 
 async def test_an_agent_that_quotes_what_it_was_given_puts_no_secret_into_the_log(

@@ -17,8 +17,9 @@ from pilothouse.hub.hub import Hub
 from pilothouse.hub.link import AgentSpec
 from pilothouse.hub.session import HubSession
 from pilothouse.log.errors import LogError
-from pilothouse.model.events import ApprovalRequestedEvent, SessionErrorEvent
-from tests.support.hubs import PATIENCE, check, fact, facts, gone, history, processes_with, said, until
+from pilothouse.model.errors import ValidationError
+from pilothouse.model.events import SessionErrorEvent
+from tests.support.hubs import PATIENCE, approval_asked, check, fact, facts, gone, history, processes_with, said, until
 
 AGENT = str(Path(__file__).parent.parent / "support" / "script_agent.py")
 
@@ -35,21 +36,8 @@ async def hub(tmp_path: Path) -> AsyncIterator[Hub]:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    place = tmp_path / "project"
-    place.mkdir()
-    return place
-
-
-@pytest.fixture
 async def session(hub: Hub, project: Path) -> HubSession:
     return await hub.start_session("script", project)
-
-
-async def request(session: HubSession, after: int = 0) -> ApprovalRequestedEvent:
-    event = await until(session, "approval:requested", after)
-    assert isinstance(event, ApprovalRequestedEvent)
-    return event
 
 
 # -- turns --------------------------------------------------------------------------------------------------------
@@ -92,7 +80,7 @@ async def test_after_the_log_refused_the_end_of_a_cancelled_turn_the_next_one_ma
     monkeypatch.undo()
     after = session.state.seq
     prompt = await session.send("agent.say(json.dumps(agent.permission('c1')))")
-    await session.decide((await request(session, after)).request_id, approved=True)
+    await session.decide((await approval_asked(session, after)).request_id, approved=True)
     await prompt.done
     events = await history(hub.log, session.id)
     assert '"optionId": "yes"' in said(events)
@@ -199,7 +187,7 @@ async def test_who_asks_and_ends_its_turn_without_waiting_leaves_nothing_pending
 async def test_a_denial_is_never_told_by_an_id_that_also_allows(hub: Hub, session: HubSession) -> None:
     options = [{"optionId": "x", "name": "x", "kind": kind} for kind in ("reject_once", "allow_once")]
     prompt = await session.send(f"agent.say(json.dumps(agent.permission('c1', {options!r})))")
-    asked = await request(session)
+    asked = await approval_asked(session)
     with pytest.raises(IllegalCommand, match="to allow it and to reject it"):
         await session.decide(asked.request_id, option_id="x")
     await session.decide(asked.request_id, approved=False)
@@ -212,7 +200,7 @@ async def test_a_rule_for_no_number_of_seconds_is_refused_and_decides_nothing(
     hub: Hub, session: HubSession, seconds: float
 ) -> None:
     prompt = await session.send("agent.permission('c1')")
-    asked = await request(session)
+    asked = await approval_asked(session)
     with pytest.raises(IllegalCommand, match="remember_for"):
         await session.decide(asked.request_id, approved=True, remember="session", remember_for=seconds)
     assert [one.id for one in await hub.approvals()] == [asked.request_id]
@@ -229,7 +217,7 @@ async def test_half_a_character_in_a_request_or_an_answer_of_an_agent_loses_neit
     """Agents cut texts where they like; JSON as JavaScript writes it then has half of a surrogate pair in it."""
     cut = "agent.permission('c1', title='cut \\ud83d')"
     prompt = await session.send(f"agent.say({cut} and 'went on \\ud83d'); result = {{'stopReason': '\\ude00'}}")
-    asked = await request(session)
+    asked = await approval_asked(session)
     assert asked.description == "cut \ufffd"
     await session.decide(asked.request_id, approved=True)
     assert (await prompt.done).stop_reason == "\ufffd"
@@ -244,7 +232,9 @@ async def test_half_a_character_from_a_person_does_not_cost_the_session_its_agen
     prompt = await session.send("agent.say(json.dumps(agent.permission('c1')))")
     pid = session.agent_pid
     session.rename("name \ud83d")
-    decided = await session.decide((await request(session)).request_id, approved=False, reason="no \ud83d", by="\ude00")
+    decided = await session.decide(
+        (await approval_asked(session)).request_id, approved=False, reason="no \ud83d", by="\ude00"
+    )
     await prompt.done
     with pytest.raises(IllegalCommand, match="half a character"):
         await session.prompt("pass", client_request_id="\ud800")
@@ -303,7 +293,7 @@ async def test_what_was_denied_is_not_written_by_the_hub_and_what_was_then_allow
     for approved in (False, True):
         after = session.state.seq
         prompt = await session.send(f"{ask}; {write}")
-        await session.decide((await request(session, after)).request_id, approved=approved)
+        await session.decide((await approval_asked(session, after)).request_id, approved=approved)
         await prompt.done
         assert (project / "note.txt").exists() == approved
     events = await history(hub.log, session.id)
@@ -336,3 +326,63 @@ async def test_an_agent_cannot_have_the_hub_read_or_write_the_hubs_own_directory
             await session.prompt(f"agent.say(json.dumps({act}))")
         assert said(await history(hub.log, session.id)).count("the hub's own directory") == 2
         assert not (tmp_path / "home" / "config.toml").exists()
+
+
+# -- what is nested too deeply --------------------------------------------------------------------------------------
+
+NESTING = """
+import sys
+deep = '{"a":' * DEPTH + "1" + "}" * DEPTH
+def tell(text):
+    sys.stdout.write(text.replace("DEEP", deep).replace("SESSION", agent.session) + chr(10))
+    sys.stdout.flush()
+def update(text):
+    tell('{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"SESSION","update":{%s}}}' % text)
+"""
+NESTED_UPDATES = """
+update('"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi"},"_meta":DEEP')
+update('"sessionUpdate":"tool_call","toolCallId":"c1","title":"Work","kind":"other","rawInput":DEEP')
+update('"sessionUpdate":"tool_call","toolCallId":"c2","title":"Work","kind":"other","status":"in_progress"')
+update('"sessionUpdate":"tool_call_update","toolCallId":"c2","status":"completed","rawOutput":DEEP')
+update('"sessionUpdate":"of_tomorrow","x":DEEP')
+tell('{"jsonrpc":"2.0","id":"r","method":"fs/read_text_file","params":{"sessionId":"SESSION","path":"x","_meta":DEEP}}')
+tell('{"jsonrpc":"2.0","method":"_note","params":DEEP}')
+agent.say("well")
+"""
+
+
+@pytest.mark.parametrize("depth", [200, 600, 940, 2000, 50_000])
+async def test_what_an_agent_nests_too_deeply_is_told_as_unreadable_and_nothing_else_is_lost(
+    hub: Hub, session: HubSession, depth: int
+) -> None:
+    result = await session.prompt(NESTING.replace("DEPTH", str(depth)) + NESTED_UPDATES)
+    assert (result.stop_reason, result.error) == ("end_turn", None)
+    events = await history(hub.log, session.id)
+    check(events)
+    unread = facts(events, "diagnostic")
+    assert [data["reason"].split(":")[0] for data in unread] == ["nested too deeply"] * 6
+    assert said(events) == "well"
+    ended = [event for event in events if event.type == "tool:error"]
+    assert [event.tool_call_id for event in ended] == ["c2"]  # type: ignore[attr-defined]
+    assert (await session.prompt("agent.say('again')")).stop_reason == "end_turn"
+
+
+@pytest.mark.parametrize("depth", [200, 940, 2000])
+async def test_a_turn_whose_end_is_nested_too_deeply_is_over_all_the_same(
+    hub: Hub, session: HubSession, depth: int
+) -> None:
+    end = 'tell(\'{"jsonrpc":"2.0","id":%d,"result":{"stopReason":"end_turn","_meta":DEEP}}\' % agent.prompt_id)'
+    result = await session.prompt(NESTING.replace("DEPTH", str(depth)) + end)
+    assert result.stop_reason == "error"
+    assert "nested too deeply" in str(result.error)
+    assert (await session.prompt("pass")).stop_reason == "end_turn"
+    check(await history(hub.log, session.id))
+
+
+async def test_a_prompt_that_is_nested_too_deeply_is_refused_by_name(session: HubSession) -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(5000):
+        deep = {"a": deep}
+    with pytest.raises(ValidationError, match=r"nested too deeply.*content"):
+        await session.send([{"type": "text", "text": "x", "_meta": deep}])
+    assert session.is_idle

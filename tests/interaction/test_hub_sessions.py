@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -11,28 +11,12 @@ import pytest
 
 from pilothouse.hub.errors import HubError, IdReused, IllegalCommand, NotStored, QueueFull, UnknownAgent
 from pilothouse.hub.hub import Hub
-from pilothouse.log.errors import LogFull, UnknownSession
-from pilothouse.log.memory import MemoryLog
-from pilothouse.log.records import Change
+from pilothouse.log.errors import UnknownSession
 from pilothouse.log.sqlite import SQLiteLog
 from pilothouse.model.errors import ValidationError
 from pilothouse.model.events import Event
-from tests.support.hubs import PATIENCE, check, fact, facts, history, odd, odd_hub, said, until
-
-
-class FickleLog(MemoryLog):
-    """A log that refuses events while it is told to."""
-
-    full = False
-
-    def append_nowait(
-        self, session_id: str, expected: int, events: Sequence[Event], *, also: Sequence[Change] = ()
-    ) -> asyncio.Future[int]:
-        if not self.full:
-            return super().append_nowait(session_id, expected, events, also=also)
-        done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        done.set_exception(LogFull())
-        return done
+from pilothouse.server.errors import explain
+from tests.support.hubs import PATIENCE, FullLog, check, fact, facts, history, odd, odd_hub, said, until
 
 
 @pytest.fixture
@@ -45,7 +29,7 @@ async def hub(tmp_path: Path) -> AsyncIterator[Hub]:
 
 
 async def test_a_turn_that_cannot_be_stored_fails_its_caller_and_ends_its_agent(tmp_path: Path) -> None:
-    log = FickleLog()
+    log = FullLog()
     async with Hub(log=log, agents={"odd": odd("resume")}) as hub, asyncio.timeout(PATIENCE):
         session = await hub.start_session("odd", tmp_path)
         prompt, queued = await session.send("text"), await session.send("echo queued")
@@ -71,7 +55,7 @@ async def test_a_turn_that_cannot_be_stored_fails_its_caller_and_ends_its_agent(
 
 
 async def test_nothing_is_allowed_that_cannot_be_stored(tmp_path: Path) -> None:
-    log = FickleLog()
+    log = FullLog()
     async with Hub(log=log, agents={"odd": odd("resume")}) as hub, asyncio.timeout(PATIENCE):
         session = await hub.start_session("odd", tmp_path)
         prompt = await session.send("write note.txt")
@@ -103,7 +87,7 @@ async def test_a_full_database_is_one_failed_turn(tmp_path: Path) -> None:
 
 
 async def test_a_queued_prompt_that_is_cancelled_while_the_log_fails_is_answered(tmp_path: Path) -> None:
-    log = FickleLog()
+    log = FullLog()
     async with Hub(log=log, agents={"odd": odd("resume")}) as hub, asyncio.timeout(PATIENCE):
         session = await hub.start_session("odd", tmp_path)
         prompt, queued = await session.send("text"), await session.send("echo queued")
@@ -244,6 +228,52 @@ async def test_a_deleted_session_is_gone(hub: Hub, tmp_path: Path) -> None:
     await hub.delete_session(session.id)
     with pytest.raises(UnknownSession):
         await hub.session(session.id)
+
+
+async def test_a_session_that_is_being_deleted_is_given_to_nobody(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, delete, asked = await hub.start_session("odd", tmp_path), hub.log.sessions.delete, []
+
+    async def deleting(session_id: str) -> None:
+        for _ in range(2):  # it has left memory, and the log has it still, and then no more
+            with pytest.raises(UnknownSession):
+                await hub.session(session_id)
+            asked.append(session_id)
+            if len(asked) == 1:
+                await delete(session_id)
+
+    monkeypatch.setattr(hub.log.sessions, "delete", deleting)
+    await hub.delete_session(session.id)
+    assert len(asked) == 2
+    assert session.id not in hub.live
+
+
+async def test_a_session_that_is_taken_up_while_it_is_deleted_does_not_stay_in_memory(hub: Hub, tmp_path: Path) -> None:
+    session = await hub.start_session("odd", tmp_path)
+    await hub.release(session.id)
+    taking = asyncio.create_task(hub.session(session.id))
+    while session.id not in hub._loading:
+        await asyncio.sleep(0)
+    await hub.delete_session(session.id)
+    await asyncio.wait((taking,))
+    taking.exception()
+    assert session.id not in hub.live
+    with pytest.raises(UnknownSession):
+        await hub.session(session.id)
+
+
+async def test_who_is_late_for_a_session_is_told_that_it_was_deleted(hub: Hub, tmp_path: Path) -> None:
+    session = await hub.start_session("odd", tmp_path)
+    await session.committed()
+    await hub.log.sessions.delete(session.id)
+    session.rename("Too late")
+    with pytest.raises(NotStored) as refused:
+        await session.committed()
+    assert refused.value.is_deleted
+    status, error = explain(refused.value)
+    assert (status, error.code, error.details) == (404, "unknown_session", {"sessionId": session.id})
+    assert not NotStored("full", sessionId=session.id).is_deleted
 
 
 async def test_what_cannot_be_started_says_why(hub: Hub, tmp_path: Path) -> None:

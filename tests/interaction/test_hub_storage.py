@@ -7,20 +7,17 @@ import os
 import random
 import shutil
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pilothouse.hub.errors import HubError, NotStored
 from pilothouse.hub.hub import DATABASE, Hub
 from pilothouse.hub.session import HubSession
-from pilothouse.log import LogError, LogFull, LogLocked, MemoryLog, SQLiteLog
-from pilothouse.log.records import Change
-from pilothouse.model.events import Event, SessionErrorEvent
+from pilothouse.log import LogError, LogFull, LogLocked, SQLiteLog
+from pilothouse.model.events import SessionErrorEvent
 from tests.support.disks import DAMAGES, PAGE, as_ordinary_user, small_disk
-from tests.support.hubs import PATIENCE, check, facts, gone, history, odd, odd_hub, processes_with, said, until
+from tests.support.hubs import PATIENCE, FullLog, check, facts, gone, history, odd, odd_hub, processes_with, said, until
 
 
 async def make(home: Path) -> str:
@@ -244,26 +241,6 @@ async def test_a_home_without_room_is_refused(tmp_path: Path) -> None:
         log = SQLiteLog(home / DATABASE, max_bytes=None if mounted else PAGE)
         with pytest.raises(LogFull, match="free some space"):
             await Hub(log=log).__aenter__()
-
-
-class FullLog(MemoryLog):
-    """Refuses what it is given when it is told to."""
-
-    full = False
-
-    def append_nowait(
-        self, session_id: str, expected: int, events: Sequence[Event], *, also: Sequence[Change] = ()
-    ) -> asyncio.Future[int]:
-        if not self.full:
-            return super().append_nowait(session_id, expected, events, also=also)
-        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        future.set_exception(LogFull())
-        return future
-
-    async def apply(self, *changes: Change) -> list[Any]:
-        if self.full:
-            raise LogFull
-        return await super().apply(*changes)
 
 
 async def test_a_decision_that_cannot_be_stored_is_not_carried_out(tmp_path: Path) -> None:

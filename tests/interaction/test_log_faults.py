@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -620,7 +621,11 @@ async def test_when_the_writer_ends_by_a_defect_nobody_is_left_waiting(
         monkeypatch.setattr("threading.excepthook", lambda *_: None)
         outcomes = [await asyncio.gather(log.append("s", 5, deltas(1)), return_exceptions=True) for _ in range(3)]
         assert isinstance(outcomes[-1][0], LogClosed)
+        # its last words must not be taken for those of another test
+        writers = [thread for thread in threading.enumerate() if thread.name == "pilothouse-log-writer"]
         await log.close()
+        for writer in writers:
+            await asyncio.to_thread(writer.join)
 
 
 async def test_closing_does_not_wait_for_a_long_read(path: Path) -> None:

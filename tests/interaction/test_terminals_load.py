@@ -108,7 +108,7 @@ async def test_fifty_running_programs_are_ended_together(tmp_path: Path) -> None
         ended = await asyncio.gather(*waiting)
     assert {status.signal for status in ended} <= {"SIGTERM", "SIGKILL"}
     # those that have ended but wait for process 1 to take note may still be in a group
-    assert [entry for entry in families._processes() if entry.group in groups] == []
+    assert [entry for entry in families.all_entries() if entry.group in groups] == []
 
 
 async def test_a_flood_leaves_the_loop_to_others(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -91,6 +93,7 @@ async def test_todos_are_the_plan(talk: Talk) -> None:
     turn = await talk.turn(script(*tasks, raw("TaskUpdate", taskId="1", status="completed"), "Planned."))
     assert (turn.stop, turn.said) == ("end_turn", "Planned.")
     assert turn.plan == [("One", "completed"), ("Two", "pending")]
+    assert [call.kind for call in turn.calls.values()] == ["think"] * 3
 
 
 async def test_a_sub_agent_and_its_calls(talk: Talk) -> None:
@@ -105,31 +108,27 @@ async def test_a_sub_agent_and_its_calls(talk: Talk) -> None:
     assert (talk.work / "sub.txt").exists()
 
 
-async def test_a_sub_agent_in_the_background_asks_after_the_turn(talk: Talk) -> None:
-    """It goes on when its turn has ended, and its end begins a turn that nobody prompted."""
+async def test_a_turn_lasts_until_its_sub_agents_in_the_background_are_done(talk: Talk) -> None:
+    """The main agent ends its part first, and has a word to say when the sub-agent ends."""
     done = talk.work / "sub.txt"
     inner = script(bash("sleep 1"), bash(f"touch {done}"), "Sub done.")
     given = {"prompt": inner, "description": "Sub job", "subagent_type": "general-purpose"}
     turn = await talk.turn(script(raw("Agent", **given), "Main done."))
-    assert (turn.stop, turn.said, done.exists()) == ("end_turn", "Main done.", False)
-    while talk.heard() != "Main done.Main done.":
-        await asyncio.sleep(0.02)
-    assert done.exists()
+    assert (turn.stop, turn.said, done.exists()) == ("end_turn", "Main done.Main done.", True)
+    assert {call.status for call in turn.calls.values()} == {"completed"}
     assert talk.asked == ["Bash"]
 
 
-async def test_a_question_of_a_sub_agent_in_the_background_outlives_the_turn(talk: Talk) -> None:
+async def test_a_cancel_stops_a_sub_agent_in_the_background(talk: Talk) -> None:
     done = talk.work / "sub.txt"
-    inner = script(bash(f"touch {done}"), "Sub done.")
+    inner = script(bash(f"sleep 5; touch {done}"), "Sub done.")
     given = {"prompt": inner, "description": "Sub job", "subagent_type": "general-purpose"}
-    talk.choose = lambda name: OPEN if len(talk.asked) == 1 else "allow"
-    # the main agent ends its turn when the question is there
-    turn = await talk.turn(script(raw("Agent", **given), {"text": "Main done.", "hang": 2}))
-    assert (turn.stop, turn.said, done.exists()) == ("end_turn", "Main done.", False)
-    while talk.heard() != "Main done.Main done.":
-        await asyncio.sleep(0.02)
-    assert done.exists()
-    assert talk.asked == ["Bash", "Bash"]
+    prompt = script(raw("Agent", **given), "Main done.")
+    turn = await talk.turn(prompt, cancel=lambda: talk.heard() == "Main done.")
+    assert (turn.stop, turn.said) == ("cancelled", "Main done.")
+    assert {call.status for call in turn.calls.values()} <= {"completed", "failed"}
+    again = await talk.turn(script({"text": "After that.", "hang": 6}))
+    assert (again.stop, again.said, done.exists()) == ("end_turn", "After that.", False)
 
 
 async def test_parallel_calls(talk: Talk) -> None:
@@ -238,6 +237,23 @@ async def test_the_model_is_switched_in_place(talk: Talk) -> None:
     assert "haiku" in second.said
     assert second.said.endswith("after 2")
     assert talk.processes() == before
+
+
+async def test_the_model_is_chosen_by_a_command_and_outlives_the_process(talk: Talk) -> None:
+    await talk.turn(script("First answer."))
+    assert "Opus" in (await talk.turn("/model opus")).said
+    assert talk.model == "opus"
+    (before,) = talk.processes()
+    os.kill(before, signal.SIGKILL)
+    assert "opus" in (await talk.turn(script("{model}"))).said
+    assert talk.model == "opus"
+
+
+async def test_what_a_compaction_kept_is_said_once(talk: Talk) -> None:
+    for number in range(5):
+        await talk.turn(f"prompt {number}")
+    assert "/login" in (await talk.turn("/login")).said
+    assert (await talk.turn("/compact")).said == "Compacted"
 
 
 # -- what goes wrong --

@@ -57,7 +57,8 @@ def _cell(item: pytest.Item) -> tuple[str, str]:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     outcome: Any = yield
     report = outcome.get_result()
-    if hasattr(item, "callspec") and (report.when == "call" or report.failed):
+    params = item.callspec.params if hasattr(item, "callspec") else {}
+    if "agent" in params and (report.when == "call" or report.failed):
         error = str(call.excinfo.value).partition("\n")[0] if call.excinfo else ""
         TABLE.done(*_cell(item), f"{type(call.excinfo.value).__name__}: {error}" if call.excinfo else "")
 

@@ -31,7 +31,7 @@ FLAGS = (
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 CELL = {"cell_type": "code", "id": "c1", "metadata": {}, "source": "1 + 1", "outputs": [], "execution_count": None}
 NOTEBOOK = {"nbformat": 4, "nbformat_minor": 5, "metadata": {"language_info": {"name": "python"}}, "cells": [CELL]}
-PATIENCE = 40
+PATIENCE = 60
 
 
 def prompt(content: Any) -> Json:

@@ -90,6 +90,11 @@ class Talk(ABC):
     @abstractmethod
     def mode(self) -> str: ...
 
+    @property
+    @abstractmethod
+    def model(self) -> str:
+        """As the session's option names it."""
+
     async def restart(self) -> None:
         """Everything ends and begins again, but for the session."""
         await self.close()
@@ -182,6 +187,10 @@ class HubTalk(Talk):
     def mode(self) -> str:
         return self._session.state.mode or ""
 
+    @property
+    def model(self) -> str:
+        return _model(self._session.state.config_options)
+
 
 def _told(events: Iterable[Event], turn: Turn) -> Turn:
     for event in events:
@@ -214,7 +223,7 @@ class EditorTalk(Talk):
         (home / "config.toml").write_text(f"[agents.{agent.name}]\ncommand = {command}\n")
         self._home = Home(home)
         self._session = ""
-        self._mode = ""
+        self._mode = self._model = ""
         self._before = 0
         self._running: AsyncExitStack
         self._editor: Editor
@@ -228,7 +237,7 @@ class EditorTalk(Talk):
         else:
             opened = await self._editor.request("session/new", where)
             self._session = opened["sessionId"]
-        self._mode = opened["modes"]["currentModeId"]
+        self._mode, self._model = opened["modes"]["currentModeId"], _model(opened["configOptions"])
         deciding = asyncio.create_task(self._decide(self._editor))
         self._running.push_async_callback(asyncio.wait, (deciding,))
         self._running.callback(deciding.cancel)
@@ -288,6 +297,16 @@ class EditorTalk(Talk):
         updates = self._editor.updates(self._session)
         told = [one["currentModeId"] for one in updates if one["sessionUpdate"] == "current_mode_update"]
         return told[-1] if told else self._mode
+
+    @property
+    def model(self) -> str:
+        updates = self._editor.updates(self._session)
+        told = [one["configOptions"] for one in updates if one["sessionUpdate"] == "config_option_update"]
+        return _model(told[-1]) if told else self._model
+
+
+def _model(options: Iterable[dict[str, Any]]) -> str:
+    return next(str(option["currentValue"]) for option in options if option["id"] == "model")
 
 
 def _shown(update: dict[str, Any], turn: Turn) -> None:

@@ -15,7 +15,7 @@ import pytest
 from pilothouse.acp import schema, spawn_agent_process
 from pilothouse.hub.link import AgentSpec
 from tests.lab.claude_cases import *  # noqa: F403
-from tests.lab.claude_cases import bash, script
+from tests.lab.claude_cases import bash, raw, script
 from tests.lab.conftest import WANTED
 from tests.lab.talks import PATIENCE, WAYS, Talk
 from tests.unit.adapters.claude.driving import Talk as BridgeTalk
@@ -45,17 +45,24 @@ async def test_history_is_loaded(agent: AgentSpec, work: Path) -> None:
         first = talk.watcher
         await talk.open()
         assert await talk.said(script({"op": "read", "path": f"{work}/hello.txt"}, "Read it.")) == "Read it."
+        await talk.agent.set_config_option(session_id=talk.session, config_id="model", value="haiku")
+        given = {"description": "Sub", "subagent_type": "general-purpose", "run_in_background": False}
+        sub = raw("Agent", prompt=script(bash("true"), "Sub done."), **given)
+        assert await talk.said(script(sub, "Main done.")) == "Main done."
     async with bridge(agent, work) as branch:
         connection, second = branch.agent, branch.watcher
         listed = await connection.list_sessions(cwd=str(work))
         assert [one.session_id for one in listed.sessions] == [talk.session]
         await connection.load_session(session_id=talk.session, cwd=str(work), mcp_servers=[])
-        assert second.said() == "Read it."
+        assert second.said() == "Read it.Main done."
         assert second.said("user_message_chunk").startswith("@@fake")
-        assert second.statuses() == first.statuses()
+        ends = [[end for end in each.statuses() if end != "in_progress"] for each in (first, second)]
+        assert ends[0] == ends[1]
+        parents = [call["_meta"]["claudeCode"].get("parentToolUseId") for call in second.of("tool_call")]
+        assert parents == [None, None, second.of("tool_call")[1]["toolCallId"]]
         forked = await connection.fork_session(session_id=talk.session, cwd=str(work))
         branch.session = forked.session_id
-        assert await branch.said(script("I was told {scripts} scripts.")) == "I was told 2 scripts."
+        assert await branch.said(script("I was told {scripts} scripts.")) == "I was told 3 scripts."
 
 
 async def test_a_workspace_by_a_link_and_with_a_long_path(agent: AgentSpec, tmp_path: Path) -> None:

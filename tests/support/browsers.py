@@ -1,7 +1,8 @@
 """A real browser on a real hub: pages that are logged in, at the size of a desk or of a phone.
 
 Whatever a page does that it should not do is noted and fails the test: an error in its console, an exception, a
-violation of its content policy, a request to any other origin.
+violation of its content policy, a request to any other origin. Waiting by `wait_for_function` is such a violation: it
+evaluates a text in the page, again and again. `expect` and `until` look from outside.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ SIZES: dict[Size, dict[str, Any]] = {
         "has_touch": True,
     },
 }
-PATIENCE = 15_000
-"""Milliseconds that a page has to show something, on a machine that is busy."""
+PATIENCE = 60_000
+"""Milliseconds that a page has to show something, on a machine that is busy with other tests."""
 expect.set_options(timeout=PATIENCE)
 EXPECTED = ("net::ERR_", "WebSocket connection to", "responded with a status of 4", "responded with a status of 503")
 """What a browser says of itself when a hub is away or refuses; no page can prevent it."""

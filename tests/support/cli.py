@@ -10,12 +10,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 __all__ = ["PATIENCE", "Cli", "Typist"]
 
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\r")
-PATIENCE = 30
+PATIENCE = 60
 
 
 class Cli:
@@ -24,15 +25,17 @@ class Cli:
     def __init__(self, directory: Path) -> None:
         self.home = directory / "home"
         self.project = directory / "project"
-        self.project.mkdir()
+        self.project.mkdir(exist_ok=True)
         self.environment = {**os.environ, "PILOTHOUSE_HOME": str(self.home), "TERM": "xterm-256color"}
         self.environment |= {"COLUMNS": "100", "LINES": "40"}
 
     def command(self, *args: object) -> list[str]:
         return [sys.executable, "-W", "error", "-m", "pilothouse.cli", *map(str, args)]
 
-    def __call__(self, *args: object, given: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end, without a terminal."""
+    def __call__(
+        self, *args: object, given: str | None = None, prepare: Callable[[], None] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end, without a terminal. `prepare` is done in its process before it begins."""
         return subprocess.run(
             self.command(*args),
             check=False,
@@ -43,6 +46,7 @@ class Cli:
             cwd=self.project,
             input=given,
             stdin=subprocess.DEVNULL if given is None else None,
+            preexec_fn=prepare,
         )
 
 

@@ -4,7 +4,7 @@
 
 The first word of a prompt is what it does, see `Turn.do_*`; `play NAME` plays what the real CLI wrote in a recording of
 `tests/golden/claude`. It keeps its sessions in files as the CLI does. FAKE_CLAUDE says how it misbehaves at its start:
-`mute`, `crash`, `noisy`.
+`mute`, `crash`, `noisy`, `chatty`.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ class Cli:
         self.allowed: set[str] = set()
         self.count = 0
         self.id = self.flag("--session-id") or self.flag("--resume") or ""
+        self.servers = ""
 
     def flag(self, name: str) -> str | None:
         return self.words[self.words.index(name) + 1] if name in self.words else None
@@ -104,7 +105,12 @@ class Cli:
         how = os.environ.get("FAKE_CLAUDE", "").split()
         if "crash" in how:
             self.fail("fake: no licence found")
+        if "chatty" in how:
+            self.write(b'{"type":"keep_alive"}\nWelcome!\nPlease log in\n')
+            os._exit(3)
         self.take_up()
+        servers = self.flag("--mcp-config")
+        self.servers = Path(servers).read_text() if servers else ""
         if "noisy" in how:
             self.write(b'Welcome to the fake!\n[1, 2]\n\n{"type": \n')
         threading.Thread(target=self.work, daemon=True).start()
@@ -164,7 +170,7 @@ class Cli:
             name, _, rest = words.partition(" ")
             turn = Turn(self)
             try:
-                getattr(turn, f"do_{name}")(rest)
+                getattr(turn, f"do_{name.lstrip('/')}")(rest)
             except Interrupted:
                 turn.aborted()
             self.lifecycle(message, "completed")
@@ -252,6 +258,12 @@ class Turn:
         self.cli.record("user", "<command-name>/clear</command-name>")
         self.result(num_turns=0)
 
+    def do_model(self, name: str) -> None:
+        """The command `/model`, of which only words tell; `/model locked` is refused, as a policy does it."""
+        if name != "locked":
+            self.cli.model = next((one["resolvedModel"] for one in MODELS if one["value"] == name), name)
+        self.do_say(f"Model: {self.cli.model}")
+
     def do_talk(self, _: str) -> None:
         self.say("tick " * 10_000, delay=0.01)
 
@@ -273,6 +285,21 @@ class Turn:
         Path(given["file_path"]).write_text(given["content"])
         self.returned("File created")
         self.do_say("Written.")
+
+    def do_delegate(self, _: str) -> None:
+        """A sub-agent that runs one command; its record is in a file of its own."""
+        self.use("Agent", description="Look around", prompt="Look")
+        folder = self.cli.folder / self.cli.id / "subagents"
+        folder.mkdir(parents=True, exist_ok=True)
+        used = {"type": "tool_use", "id": f"{self.tool}-1", "name": "Bash", "input": {"command": "ls"}}
+        returned = {"type": "tool_result", "tool_use_id": used["id"], "content": "a b"}
+        talk = (("user", "Look"), ("assistant", [used]), ("user", [returned]))
+        records = ({"type": kind, "message": {"role": kind, "content": each}} for kind, each in talk)
+        lines = (json.dumps({**record, "isSidechain": True, "agentId": "a1"}) + "\n" for record in records)
+        (folder / "agent-a1.jsonl").write_text("".join(lines))
+        (folder / "agent-a1.meta.json").write_text(json.dumps({"toolUseId": self.tool}))
+        self.returned("Seen.")
+        self.do_say("Done.")
 
     def do_question(self, _: str) -> None:
         options = [{"label": label, "description": ""} for label in ("Red", "Blue")]
@@ -354,6 +381,9 @@ class Turn:
     def do_recall(self, _: str) -> None:
         prompts = [record for record in self.cli.recorded() if isinstance(record["message"]["content"], str)]
         self.do_say(f"{len(prompts)} prompts, mode {self.cli.mode}, model {self.cli.model}, words {self.cli.words}")
+
+    def do_servers(self, _: str) -> None:
+        self.do_say(self.cli.servers)
 
     def do_play(self, name: str) -> None:
         """The first turn of a recording of the real CLI."""

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-PATIENCE = 20
+PATIENCE = 60
 """Seconds after which a test gives up waiting for bytes; far more than anything takes."""
 
 

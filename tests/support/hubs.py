@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,18 @@ from pilothouse.hub.hub import Hub
 from pilothouse.hub.link import AgentSpec
 from pilothouse.hub.session import HubSession
 from pilothouse.log.base import EventLog
-from pilothouse.model.events import CustomEvent, Event, SessionStatusChangedEvent, decode_event
+from pilothouse.log.errors import LogFull
+from pilothouse.log.memory import MemoryLog
+from pilothouse.log.records import Change
+from pilothouse.model.events import (
+    ApprovalRequestedEvent,
+    CustomEvent,
+    Event,
+    SessionStatusChangedEvent,
+    decode_event,
+)
 
-PATIENCE = 20
+PATIENCE = 60
 """Seconds after which a test gives up waiting; far more than anything here takes."""
 ODD = str(Path(__file__).with_name("odd_agent.py"))
 
@@ -30,6 +39,26 @@ def odd_hub(home: Path, *how: str, cancel_deadline: float = 5.0, **options: Any)
     return Hub(home=home, agents={"odd": odd(*how)}, cancel_deadline=cancel_deadline, **options)
 
 
+class FullLog(MemoryLog):
+    """A log that refuses what it is given while it is told to be full."""
+
+    full = False
+
+    def append_nowait(
+        self, session_id: str, expected: int, events: Sequence[Event], *, also: Sequence[Change] = ()
+    ) -> asyncio.Future[int]:
+        if not self.full:
+            return super().append_nowait(session_id, expected, events, also=also)
+        done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        done.set_exception(LogFull())
+        return done
+
+    async def apply(self, *changes: Change) -> list[Any]:
+        if self.full:
+            raise LogFull
+        return await super().apply(*changes)
+
+
 async def history(log: EventLog, session_id: str) -> list[Event]:
     """All stored events."""
     events: list[Event] = []
@@ -39,13 +68,22 @@ async def history(log: EventLog, session_id: str) -> list[Event]:
 
 
 async def until(session: HubSession, wanted: str | Callable[[Event], bool], after: int = 0) -> Event:
-    """The first event of a type, or that fits."""
+    """The first event of a type, or that fits; the session's state knows of it as well."""
     fits = wanted if callable(wanted) else lambda event: event.type == wanted
     async with asyncio.timeout(PATIENCE):
         async for event in session.events(after):
             if fits(event):
+                while session.state.seq < event.seq:  # who reads the log may be told before the pen is
+                    await asyncio.sleep(0.001)
                 return event
     raise AssertionError("the hub closed before it came")
+
+
+async def approval_asked(session: HubSession, after: int = 0) -> ApprovalRequestedEvent:
+    """The first approval that is asked for."""
+    event = await until(session, "approval:requested", after)
+    assert isinstance(event, ApprovalRequestedEvent)
+    return event
 
 
 def fact(name: str) -> Callable[[Event], bool]:
@@ -108,18 +146,19 @@ def _open_calls(events: list[Event]) -> list[str]:
     return sorted(opened)
 
 
-def processes_with(mark: str) -> list[int]:
-    """The processes that have this text in their environment."""
+def processes_with(mark: str, *among: str) -> list[int]:
+    """The processes that have this text in their environment, or in other things that the system tells of them."""
     found = []
     for place in Path("/proc").iterdir():
         if place.name.isdigit():
             try:
                 stat = (place / "stat").read_bytes()
                 is_dead = stat[stat.rindex(b")") + 2 :][:1] in (b"Z", b"X")
-                if not is_dead and mark.encode() in (place / "environ").read_bytes():
-                    found.append(int(place.name))
+                told = b"\0".join((place / name).read_bytes() for name in ("environ", *among))
             except OSError:
                 continue
+            if not is_dead and mark.encode() in told:
+                found.append(int(place.name))
     return found
 
 

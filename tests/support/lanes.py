@@ -18,8 +18,8 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from .servers import TOKEN
 
-PATIENCE = 20
-NEWS = ("session_changed", "session_deleted")
+PATIENCE = 60
+NEWS = ("session_changed", "session_deleted", "discovered_changed")
 
 
 class Consumer:

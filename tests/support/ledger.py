@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from pathlib import Path
 from typing import Any
 
 from pilothouse.hub.hub import Hub
@@ -162,19 +161,3 @@ def _ends(event: Event, turn: str, reason: str) -> bool:
     if event.event_name == "turn_ended":
         return data["turnId"] == turn and data["stopReason"] == reason
     return event.event_name == "prompt_cancelled" and data["promptId"] == turn and reason == "cancelled"
-
-
-def processes_of(words: str) -> list[int]:
-    """The processes that have this text in their environment or their command line."""
-    found = []
-    for place in Path("/proc").iterdir():
-        if place.name.isdigit():
-            try:
-                stat = (place / "stat").read_bytes()
-                is_dead = stat[stat.rindex(b")") + 2 :][:1] in (b"Z", b"X")
-                said = (place / "environ").read_bytes() + (place / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if not is_dead and words.encode() in said:
-                found.append(int(place.name))
-    return found

@@ -7,7 +7,18 @@ import random
 from copy import deepcopy
 from typing import Any
 
+
+def nested(depth: int) -> Any:
+    """Objects and lists in one another."""
+    value: Any = 1
+    for level in range(depth):
+        value = [value] if level % 2 else {"a": value}
+    return value
+
+
 ODD: list[Any] = [None, True, -1, 0, 1e308, 10**30, "", "x" * 300, "\0", "\ud800", [], [[]], {}, {"": {}}, "2.0", 3.5]
+DEPTHS = (100, 150, 300, 450)
+"""How deeply values are nested that some find too deep, and no one may stumble over; json itself writes no more."""
 RAW = [
     b"",
     b"null",
@@ -61,7 +72,7 @@ class Mutator:
                 continue
             action = rng.randrange(4)
             if action == 0:
-                node[key] = deepcopy(rng.choice(ODD))
+                node[key] = nested(rng.choice(DEPTHS)) if rng.random() < 0.1 else deepcopy(rng.choice(ODD))
             elif action == 1:
                 del node[key]
             elif action == 2 and isinstance(node, dict):

@@ -128,6 +128,11 @@ DOCUMENTED: Mapping[str, Mapping[str, Check | Maybe]] = {
                 "name": STRING,
                 "path": STRING,
                 "preview_url": Maybe(union(STRING, NULL)),
+                # the documents' own system sent these as well
+                "download_url": Maybe(union(STRING, NULL)),
+                "mime_type": Maybe(union(STRING, NULL)),
+                "size_bytes": Maybe(union(NUMBER, NULL)),
+                "metadata": Maybe(RECORD),
             }
         )
     },
@@ -162,6 +167,25 @@ ADDED: Mapping[str, Mapping[str, Check | Maybe]] = {
         "reason": union(STRING, NULL),
         "optionId": union(STRING, NULL),
         "decidedBy": union(STRING, NULL),
+        "deviceId": union(STRING, NULL),
+    },
+    "question_requested": {
+        "_meta": NULL,
+        "questionId": STRING,
+        "question": STRING,
+        "options": union(array(STRING), NULL),
+        "defaultValue": union(STRING, NULL),
+        "expiresAt": union(STRING, NULL),
+        "multiSelect": of(bool),
+        "form": union(RECORD, NULL),
+        "url": union(STRING, NULL),
+        "toolCallId": union(STRING, NULL),
+    },
+    "question_resolved": {
+        "_meta": NULL,
+        "questionId": STRING,
+        "outcome": literal("answered", "declined", "cancelled"),
+        "answer": union(STRING, array(STRING), RECORD, NULL),
     },
     # turns end in more ways than the documents' agent did; `error` follows an error packet
     "prompt_response": {"_meta": EMPTY, "stopReason": STOP_REASONS},

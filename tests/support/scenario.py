@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from pilothouse.dialects.acp import Translator
-from pilothouse.model.events import Event
+from pilothouse.model.events import Event, encode_event
 
 SESSION = "s1"
+NOW = "2026-03-01T10:00:00.000Z"
 
 
 class Drive:
@@ -80,3 +81,29 @@ def types(events: Iterable[Event]) -> list[str]:
 def text(value: str) -> list[dict[str, Any]]:
     """Tool call content with one text."""
     return [{"type": "content", "content": {"type": "text", "text": value}}]
+
+
+def only(events: list[Event], kind: str) -> Any:
+    """The one event of a kind."""
+    found = [event for event in events if event.type == kind]
+    assert len(found) == 1, types(events)
+    return found[0]
+
+
+def ends(events: list[Event]) -> dict[str, int]:
+    """For each call, how often it started less how often it ended."""
+    balance: dict[str, int] = {}
+    for event in events:
+        step = {"tool:start": 1, "tool:result": -1, "tool:error": -1}.get(event.type)
+        if step is not None:
+            call_id: str = event.tool_call_id  # type: ignore[attr-defined]
+            balance[call_id] = balance.get(call_id, 0) + step
+    return balance
+
+
+def wire(event: Event) -> dict[str, Any]:
+    """What an event says, without what all events have."""
+    plain = json.loads(encode_event(event))
+    for key in ("seq", "sessionId", "timestamp", "type"):
+        del plain[key]
+    return plain

@@ -17,6 +17,7 @@ from odd_agent import OPTIONS, Agent  # type: ignore[import-not-found]
 
 class ScriptAgent(Agent):  # type: ignore[misc]
     def prompt(self, request_id: Any, params: dict[str, Any]) -> None:
+        self.prompt_id = request_id
         text = "".join(block.get("text", "") for block in params["prompt"])
         names: dict[str, Any] = {"agent": self, "json": json, "os": os, "time": time}
         exec(text, names)

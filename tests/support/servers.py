@@ -38,6 +38,8 @@ from .hubs import odd as odd_agent
 TOKEN = "a-token-for-tests"
 DEMO = "import asyncio; from pilothouse.agents.demo.agent import serve; asyncio.run(serve())"
 ROOT = Path(__file__).parents[2]
+STARTING = 60
+"""Seconds that a server may take to start or to end, on a machine that runs other tests."""
 
 
 def agent_specs(home: Path, odd: Sequence[str] = ()) -> dict[str, AgentSpec]:
@@ -111,14 +113,14 @@ async def server_process(home: Path, *, port: int = 0) -> AsyncIterator[ServerPr
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(STARTING):
             word, _, bound = (await process.stdout.readline()).decode().partition(" ")
         assert word == "READY", "the server did not start; its stderr says why"
         yield ServerProcess(process, int(bound))
     finally:
         process.stdin.close()
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(STARTING):
                 await process.wait()
         except TimeoutError:
             process.kill()

@@ -227,11 +227,35 @@ def tool_names() -> list[Events]:
     ]
 
 
+def elsewhere() -> list[Events]:
+    """Turns of the hub, one with a mark that says nothing, and two that another program did; the last goes on."""
+
+    def began(turn: str, **more: Any) -> dict[str, Any]:
+        return {
+            "type": "custom",
+            "namespace": "pilothouse",
+            "eventName": "turn_started",
+            "data": {"turnId": turn, **more},
+        }
+
+    def prompt(turn: str) -> dict[str, Any]:
+        text = [{"type": "text", "text": f"prompt of {turn}"}]
+        return {"type": "message:complete", "messageId": turn, "role": "user", "content": text, "stopReason": ""}
+
+    ended = {"type": "custom", "namespace": "pilothouse", "eventName": "turn_ended", "data": {"stopReason": "end_turn"}}
+    marks: list[dict[str, Any]] = [{}, {"elsewhere": True}, {"elsewhere": "yes"}, {"elsewhere": True}]
+    turns = [[began(f"t{n}", **mark), prompt(f"t{n}"), ended] for n, mark in enumerate(marks)]
+    head = {"sessionId": "ses_1", "timestamp": "2026-03-01T10:00:00.000Z"}
+    events = [event for turn in turns for event in turn][:-1]
+    return [[{**head, "seq": seq, **event} for seq, event in enumerate(events, 1)]]
+
+
 # -- the program -------------------------------------------------------------------------------------------------------
 
 
 def record() -> None:
-    for name, cases in {**asyncio.run(record_plays()), "odd": record_odd(), "tool_names": tool_names()}.items():
+    made = {"odd": record_odd(), "tool_names": tool_names(), "elsewhere": elsewhere()}
+    for name, cases in {**asyncio.run(record_plays()), **made}.items():
         (GOLDENS / f"{name}.json").write_text(text_of(cases), encoding="utf-8")
 
 

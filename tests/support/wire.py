@@ -27,7 +27,7 @@ class Wire:
         await self.writer.drain()
 
     async def receive(self) -> Any:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             return json.loads(await self.reader.readline())
 
     async def answer(self, result: Any = None, **fields: Any) -> Any:

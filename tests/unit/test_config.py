@@ -14,6 +14,7 @@ from pilothouse.config import (
     Config,
     ConfigError,
     add_agents,
+    coder_settings,
     home_directory,
     load_config,
     read_editor_agents,
@@ -170,3 +171,33 @@ def test_a_file_that_is_no_json_is_refused(tmp_path: Path) -> None:
     path.write_text("{ nope")
     with pytest.raises(ConfigError, match="is no JSON"):
         read_editor_agents(path)
+
+
+# -- the built-in agent -------------------------------------------------------------------------------------------
+
+
+def test_the_built_in_agent_has_a_table_of_its_own(tmp_path: Path) -> None:
+    write(tmp_path, '[agent]\nmodel = "openai:gpt-5"\nmodels = ["ollama:x"]\nmode = "plan"\ncontext_window = 32000\n')
+    config = load_config(tmp_path)
+    found = coder_settings(config, {})
+    assert (found.model, found.models, found.mode) == ("openai:gpt-5", ("ollama:x",), "plan")
+    assert found.context_window == 32000
+    assert coder_settings(config, {"PILOTHOUSE_MODEL": "ollama:y"}).model == "ollama:y"
+    assert coder_settings(config, {"PILOTHOUSE_MODEL": " "}).model == "openai:gpt-5"
+    assert coder_settings(load_config(tmp_path / "nowhere"), {}).model is None
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "field"),
+    [
+        ('[agent]\nmodle = "x"\n', 2, "agent.modle"),
+        ('[agent]\nmode = "fly"\n', 2, "agent.mode"),
+        ("[agent]\nmodel = 3\n", 2, "agent.model"),
+        ("[agent]\n\ncontext_window = 1\n", 3, "agent.context_window"),
+    ],
+)
+def test_what_is_wrong_with_it_is_named(tmp_path: Path, text: str, line: int, field: str) -> None:
+    write(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        load_config(tmp_path)
+    assert (caught.value.line, caught.value.field) == (line, field)

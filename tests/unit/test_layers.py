@@ -11,7 +11,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "pilothouse"
 LAYERS = [
-    {"acp", "offer"},
+    {"acp", "offer", "locks"},
     {"model"},
     {"log", "dialects", "adapters"},
     {"hub"},
@@ -22,14 +22,15 @@ LAYERS = [
     {"cli"},
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
-# agents are programs on the protocol library; nothing of the hub is in them
+# agents are programs on the protocol library and the pure model; nothing of the hub is in them
 ONLY = {
-    "agents": {"acp", "agents"},
+    "agents": {"acp", "model", "agents"},
     "acp": {"acp"},
     "terminal": {"model", "dialects", "terminal"},
     "config": {"model", "config"},
     "remote": {"acp", "model", "remote"},
     "offer": set(),
+    "locks": set(),
     # the bridge is to start at once and to stay small: nothing of the hub or the server is in it
     "editor": {"acp", "offer", "config", "remote", "editor"},
 }

@@ -56,4 +56,9 @@ def test_the_goldens_are_what_their_events_give() -> None:
 def test_the_goldens_have_every_kind_of_event() -> None:
     cases = [case for path in web_goldens.GOLDENS.glob("*.json") for case in web_goldens.cases_in(path)]
     assert {event["type"] for case in cases for event in case} == set(EVENT_TYPES)
-    assert {path.stem for path in web_goldens.GOLDENS.glob("*.json")} == {*web_goldens.PLAYS, "odd", "tool_names"}
+    assert {path.stem for path in web_goldens.GOLDENS.glob("*.json")} == {
+        *web_goldens.PLAYS,
+        "elsewhere",
+        "odd",
+        "tool_names",
+    }

@@ -15,6 +15,7 @@ Every message says what was expected and what came.
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "RequestError",
     "SpawnError",
     "ValidationError",
+    "how_it_ended",
 ]
 
 PARSE_ERROR = -32700
@@ -97,6 +99,15 @@ class ConnectionClosed(ProtocolError, ConnectionError):
         self.stderr_tail = stderr_tail
 
 
+def with_cause(message: str, data: Any) -> str:
+    """The message of an error, with the cause that came along in its `data`, if any."""
+    if isinstance(data, dict):
+        for key in ("details", "reason"):
+            if isinstance(cause := data.get(key), str) and cause and cause not in message:
+                return f"{message}: {cause}"
+    return message
+
+
 class RequestError(Exception):
     """A JSON-RPC error object as an exception."""
 
@@ -112,11 +123,7 @@ class RequestError(Exception):
 
     def __str__(self) -> str:
         """The message, with the cause that came along in `data`, if any."""
-        if isinstance(self.data, dict):
-            for key in ("details", "reason"):
-                if isinstance(self.data.get(key), str) and self.data[key] not in self.message:
-                    return f"{self.message}: {self.data[key]}"
-        return self.message
+        return with_cause(self.message, self.data)
 
     def __repr__(self) -> str:
         return f"RequestError({self.code}, {self.args[0]!r}, {self.data!r})"
@@ -159,3 +166,13 @@ class RequestError(Exception):
         if self.data is not None:
             obj["data"] = self.data
         return obj
+
+
+def how_it_ended(exit_code: int) -> str:
+    """In words; a process that a signal ended has the number of it, negative, for its exit code."""
+    if exit_code >= 0:
+        return f"ended with exit code {exit_code}"
+    try:
+        return f"was ended by {signal.Signals(-exit_code).name}"
+    except ValueError:
+        return f"was ended by signal {-exit_code}"

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeAlias
 
-__all__ = ["Family", "descendants", "look", "started_at"]
+__all__ = ["Family", "descendants", "is_marked", "look", "started_at"]
 
 LINUX = sys.platform == "linux"
 
@@ -80,7 +80,7 @@ def look(roots: Iterable[int], *, mark: bytes = b"", since: int = 0) -> Family:
         pid = int(name)
         starts[pid] = found[0]
         children.setdefault(found[1], []).append(pid)
-        if mark and _is_marked(pid, mark):
+        if mark and is_marked(pid, mark):
             kin.add(pid)
     queue = list(kin)
     while queue:
@@ -90,7 +90,11 @@ def look(roots: Iterable[int], *, mark: bytes = b"", since: int = 0) -> Family:
     return {pid: starts[pid] for pid in kin - given if pid in starts}
 
 
-def _is_marked(pid: int, mark: bytes) -> bool:
+def is_marked(pid: int, mark: bytes) -> bool:
+    """Whether a process has this mark, alone or among those of others that it descends from."""
+    name, _, own = mark.partition(b"=")
     with contextlib.suppress(OSError):
-        return mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+            if own in entry and entry.startswith(name + b"="):
+                return own in entry[len(name) + 1 :].split(b":")
     return False

@@ -7,6 +7,8 @@ can be tested without a loop.
 
 from __future__ import annotations
 
+import re
+from codecs import BOM_UTF8
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -25,6 +27,8 @@ from .jsonrpc import (
     with_whole_characters,
 )
 from .methods import CANCEL_REQUEST
+from .model import encode
+from .nesting import TOO_DEEP, is_too_deep
 
 __all__ = ["Malformed", "Message", "Peer", "Response", "Unmatched"]
 
@@ -34,6 +38,8 @@ T = TypeVar("T")
 # answers must not make that memory grow.
 MAX_ABANDONED = 1024
 EXCERPT = 500
+
+_DEEP_ANSWER = Raw(encode({"code": PARSE_ERROR, "message": f"the answer is {TOO_DEEP}"}))
 
 
 class Response(NamedTuple, Generic[T]):
@@ -107,21 +113,38 @@ class Peer(Generic[T]):
         if isinstance(line, Oversize):
             reason = f"line of {line.size} bytes is over the limit"
             return _malformed(INVALID_REQUEST, reason, line.head, _id_before_params(line.head))
+        return self._read(line, is_mended=False)
+
+    def _read(self, line: bytes, *, is_mended: bool) -> Message | Response[T] | Unmatched | Malformed:
         try:
             message = decode_message(line)
         except msgspec.ValidationError as exc:
             return _malformed(INVALID_REQUEST, f"not a JSON-RPC message: {exc}", line, _readable_id(line))
         except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-            whole = with_whole_characters(line)
-            # whoever cuts texts cuts characters; a request or an answer must not be lost for that
-            return self.receive(whole) if whole != line else _malformed(PARSE_ERROR, f"not JSON: {exc}", line)
+            # whoever cuts texts cuts characters, and some write a mark of their encoding before the first line; a
+            # request or an answer must not be lost for that
+            whole = line if is_mended else with_whole_characters(line.removeprefix(BOM_UTF8))
+            if whole != line:
+                return self._read(whole, is_mended=True)
+            return _malformed(PARSE_ERROR, f"not JSON: {exc}", line, _id_before_params(line))
         except RecursionError:
-            return _malformed(PARSE_ERROR, "nested too deeply", line)
+            return self._too_deep(line, _outlined(line))
+        if is_too_deep(line):
+            return self._too_deep(line, message)
         if message.method is not UNSET:
             return message
         if message.id is UNSET:
             return _malformed(INVALID_REQUEST, "neither a method nor an id", line)._replace(reply=None)
         return self._response(message)
+
+    def _too_deep(self, line: bytes, message: Message) -> Response[T] | Unmatched | Malformed:
+        """Nothing of it is used but its id, so that whoever waits, on either side, is told."""
+        if message.method is UNSET and message.id is not UNSET:
+            return self._response(Message(id=message.id, error=_DEEP_ANSWER))
+        if message.method is not UNSET and message.id is UNSET:
+            return _malformed(PARSE_ERROR, TOO_DEEP, line)._replace(reply=None)
+        request_id = None if isinstance(message.id, UnsetType) else message.id
+        return _malformed(PARSE_ERROR, TOO_DEEP, line, request_id)
 
     def _response(self, message: Message) -> Response[T] | Unmatched:
         key = self._key(message.id)
@@ -163,9 +186,28 @@ def _readable_id(line: bytes) -> RequestId:
 
 
 def _id_before_params(head: bytes) -> RequestId:
-    """The id of a request of which only the beginning was kept, if it stands there as it does with most peers."""
+    """The id of a request of which only the beginning can be read, if it stands there as it does with most peers."""
     before, found, _ = head.partition(b'"params"')
     return _readable_id(before.rstrip().removesuffix(b",") + b"}") if found else None
+
+
+_CONTENT = re.compile(rb'"(params|result|error)"')
+
+
+def _outlined(line: bytes) -> Message:
+    """What can be read of a message beside the part that cannot, where most peers write it: the id and the method."""
+    content = _CONTENT.search(line)
+    if content is None:
+        return Message()
+    try:
+        message = decode_message(line[: content.start()].rstrip().removesuffix(b",") + b"}")
+        if message.id is UNSET:
+            message.id = decode_message(b"{" + line[line.rfind(b'"id"') :]).id
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return Message()
+    if content[1] == b"params" and message.method is UNSET:
+        message.method = ""  # whichever it is, this is no answer
+    return message
 
 
 def _malformed(code: int, reason: str, line: bytes, request_id: RequestId = None) -> Malformed:

@@ -23,14 +23,26 @@ from .errors import ConnectionClosed, SpawnError
 from .family import Family, descendants, look, started_at
 from .transport import PipeLink
 
-__all__ = ["CommandNotFound", "StderrTail", "default_environment", "kill", "spawn", "spawn_stdio_transport", "stop"]
+__all__ = [
+    "CommandNotFound",
+    "StderrTail",
+    "default_environment",
+    "kill",
+    "kin",
+    "spawn",
+    "spawn_stdio_transport",
+    "stop",
+]
 
 STDERR_TAIL = 64 * 1024
 STDERR_FOR_READER = 1024 * 1024
 EXIT_WAIT = 1.0
 EXIT_SILENCE = 0.2
 MARK = "PILOTHOUSE_CHILD"
-"""Names a variable that marks all descendants of one child, so that those which left its tree can be found."""
+"""Names a variable that marks all descendants of one child, so that those which left its tree can be found.
+
+A child that starts children of its own this way marks them too; their variable then has all marks, with `:` between.
+"""
 SHUTDOWN_TIMEOUT = 2.0
 LEFT_BEHIND = 0.2
 """Seconds that what a child left behind gets after it has been told to end."""
@@ -100,7 +112,9 @@ async def spawn(
     With `link` the child's output goes there instead of to `process.stdout`.
     """
     mark = f"{os.getpid()}-{secrets.token_hex(8)}"
-    environment = {**(default_environment() if inherit_env else {}), **(env or {}), MARK: mark}
+    environment = {**(default_environment() if inherit_env else {}), **(env or {})}
+    # who is started by one that was started so, has the marks of both, and is found also when the one between has died
+    environment[MARK] = ":".join(filter(None, (mark, os.environ.get(MARK))))
     _check_directory(command, cwd)
     options: dict[str, object] = (
         {"start_new_session": True} if POSIX else {"creationflags": 0x00000200}  # CREATE_NEW_PROCESS_GROUP
@@ -221,9 +235,20 @@ async def describe_end(process: aio_subprocess.Process, tail: StderrTail | None)
     )
 
 
-async def stop(process: aio_subprocess.Process, *, timeout: float = SHUTDOWN_TIMEOUT) -> int:
-    """End a child and its whole tree: close its stdin, terminate, kill. Returns its exit code; always ends."""
-    family = _below(process, {})  # they are known by their parent only for as long as that lives
+def kin(process: aio_subprocess.Process) -> Family:
+    """Those below a child now: they are known by their parent only for as long as that lives."""
+    return _below(process, {})
+
+
+async def stop(
+    process: aio_subprocess.Process, *, timeout: float = SHUTDOWN_TIMEOUT, known: Family | None = None
+) -> int:
+    """End a child and its whole tree: close its stdin, terminate, kill. Returns its exit code; always ends.
+
+    `known` is its kin from before something was done that may have ended it already.
+    """
+    family = dict(known or {})
+    family |= _below(process, family)
     looked = False
     try:
         if process.stdin is not None:

@@ -20,7 +20,7 @@ from .client.connection import ClientSideConnection
 from .connection import Connection, MethodHandler, StreamObserver
 from .framing import DEFAULT_LINE_LIMIT
 from .interfaces import Agent, Client
-from .process import READ_LIMIT, SHUTDOWN_TIMEOUT, StderrTail, describe_end, kill, spawn, stop
+from .process import READ_LIMIT, SHUTDOWN_TIMEOUT, StderrTail, describe_end, kill, kin, spawn, stop
 from .transport import Link, PipeLink
 
 __all__ = ["spawn_agent_process", "spawn_client_process", "spawn_stdio_connection", "stdio_link", "stdio_streams"]
@@ -216,7 +216,7 @@ async def _spawned(
             yield connection, process
         finally:
             # The child is stopped first: a peer that does not read would only delay closing its pipe.
-            stopping = asyncio.ensure_future(stop(process, timeout=timeout))
+            stopping = asyncio.ensure_future(stop(process, timeout=timeout, known=kin(process)))
             try:
                 await connection.close()
             finally:

@@ -112,11 +112,19 @@ class Adapter(ABC):
     # -- discovery --
 
     async def discover_sessions(self) -> list[DiscoveredSession]:
-        """Sessions that the agent keeps on its own, whoever started them."""
+        """Sessions that the agent keeps on its own, whoever started them.
+
+        Of an adapter that a package brings it is called in a thread with a loop of its own, each time another one: it
+        may block without anybody waiting for it, and must not use what belongs to another loop. One that takes more
+        than five seconds is named among the problems; what it finds in the end is listed the next time.
+        """
         return []
 
     def watch_sessions(self, callback: OnDiscovery) -> Stop:
-        """Call back when such a session appears, changes or goes away; the answer ends it."""
+        """Call back when such a session appears, changes or goes away, from any thread; the answer ends it.
+
+        It is called in the hub's loop and must not block, no more than what follows.
+        """
         return _nothing
 
     # -- sessions --

@@ -16,9 +16,11 @@ import msgspec
 
 from .programs import AgentProgram, Way
 
-__all__ = ["DEMO", "KNOWN", "claude", "claude_code", "without_flaws"]
+__all__ = ["CODER", "DEMO", "KNOWN", "claude", "claude_code", "without_flaws"]
 
+CODER = "coder"
 DEMO = "demo"
+_CLAUDE_PLACE = "PILOTHOUSE_CLAUDE"
 _CLAUDE_LOGIN = "run `claude` once and log in with /login"
 
 
@@ -48,23 +50,29 @@ def _program(name: str, title: str, command: str, install: str, login: str | Non
 
 def claude_code(environ: Mapping[str, str]) -> AgentProgram:
     """Claude Code by its own command line, through the bridge of this package."""
-    cli = environ.get("PILOTHOUSE_CLAUDE") or "claude"
+    named = environ.get(_CLAUDE_PLACE)
+    cli = named or "claude"
+    install = "npm install -g @anthropic-ai/claude-code"
     # -P: it is started in the workspace, whose files must not be taken for modules
     bridge = (sys.executable, "-P", "-m", "pilothouse.adapters.claude")
     return AgentProgram(
         name="claude-code",
         title="Claude Code",
         ways=(Way(bridge, needs=(cli,)),),
-        install="npm install -g @anthropic-ai/claude-code",
+        install=f"set {_CLAUDE_PLACE} to a program that can be run; {named} is none" if named else install,
         version=(cli, "--version"),
         login=_CLAUDE_LOGIN,
     )
 
 
 def claude(environ: Mapping[str, str]) -> AgentProgram:
-    """Claude by the shortest way there is: its own command line, else the adapter for it from npm."""
+    """Claude by the shortest way there is: its own command line, else the adapter for it from npm.
+
+    Who has said where the command line is wants that one, and not another way when it is not there.
+    """
     own = claude_code(environ)
-    return msgspec.structs.replace(own, name="claude", title="Claude", ways=(*own.ways, *_claude_acp().ways))
+    others = () if environ.get(_CLAUDE_PLACE) else _claude_acp().ways
+    return msgspec.structs.replace(own, name="claude", title="Claude", ways=(*own.ways, *others))
 
 
 def _claude_acp() -> AgentProgram:
@@ -72,13 +80,15 @@ def _claude_acp() -> AgentProgram:
     return _bridge("claude-acp", "Claude by its ACP adapter", "claude-agent-acp", package, _CLAUDE_LOGIN)
 
 
+def _own(name: str, title: str, command: str, **more: Any) -> AgentProgram:
+    """An agent that comes with this package."""
+    python = (sys.executable, "-P", "-m", "pilothouse.cli")
+    way = Way((*python, command), packages=more.pop("packages", ()))
+    return AgentProgram(name=name, title=title, ways=(way,), version=(*python, "--version"), **more)
+
+
 def _known() -> Iterator[AgentProgram]:
-    yield AgentProgram(
-        name=DEMO,
-        title="Scripted agent",
-        ways=(Way((sys.executable, "-P", "-m", "pilothouse.cli", "demo-agent")),),
-        version=(sys.executable, "-P", "-m", "pilothouse.cli", "--version"),
-    )
+    yield _own(DEMO, "Scripted agent", "demo-agent")
     yield claude(os.environ)
     yield claude_code(os.environ)
     yield _claude_acp()
@@ -110,6 +120,14 @@ def _known() -> Iterator[AgentProgram]:
     yield _program("fast-agent", "fast-agent", "fast-agent-acp -x", "uv tool install fast-agent-mcp")
     yield _program("hermes", "Hermes", "hermes-acp", "uv tool install 'hermes-agent[acp]'")
     yield _bridge("pi", "Pi", "pi-acp", "pi-acp", login="install @earendil-works/pi-coding-agent and log in with `pi`")
+    yield _own(
+        CODER,
+        "Pilothouse agent",
+        "agent",
+        packages=("pydantic_ai",),
+        install="pip install 'pilothouse[agent]'",
+        login="name a model in PILOTHOUSE_MODEL or config.toml and set its key; `pilothouse agent --help` says how",
+    )
 
 
 KNOWN: Mapping[str, AgentProgram] = {program.name: program for program in _known()}

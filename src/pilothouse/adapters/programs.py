@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from typing import Literal
 
 from msgspec import Struct
@@ -22,11 +23,16 @@ Which = Callable[[str], str | None]
 
 
 class Way(Struct, frozen=True):
-    """One way to start a program. `needs` are other programs that it starts itself and is nothing without."""
+    """One way to start a program. `needs` are other programs that it starts itself and is nothing without, `packages`
+    those of this Python that it imports."""
 
     command: tuple[str, ...]
     fetches: bool = False
     needs: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+
+    def is_here(self, which: Which) -> bool:
+        return all(map(which, (self.command[0], *self.needs))) and all(map(find_spec, self.packages))
 
 
 class AgentProgram(Struct, frozen=True, kw_only=True):
@@ -44,7 +50,7 @@ class AgentProgram(Struct, frozen=True, kw_only=True):
     def way(self, which: Which | None = None) -> Way | None:
         """The first way that this machine has; None when it has none of them."""
         which = which or shutil.which
-        return next((way for way in self.ways if all(map(which, (way.command[0], *way.needs)))), None)
+        return next((way for way in self.ways if way.is_here(which)), None)
 
     def availability(self, which: Which | None = None) -> Availability:
         way = self.way(which)

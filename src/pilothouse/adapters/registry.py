@@ -1,13 +1,14 @@
 """All adapters under their names: those of the configuration, of installed packages, and of the built-in table.
 
 The first of these that has a name wins, in that order. A package's adapter is loaded when somebody asks for it, and
-one that fails to load is a named problem in the list: it never keeps another adapter, or the hub, from its work.
+one that fails to load, or is slow to, is a named problem in the list: it never keeps another adapter, or the hub, from
+its work.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Literal
 
 from msgspec import Struct
@@ -15,6 +16,7 @@ from msgspec import Struct
 from .acp import AcpAdapter
 from .base import Adapter, AdapterError, Launch, SessionHost
 from .known import KNOWN
+from .points import GLANCE, WANTED, LoadError, LoadLate, installed_points, load_point
 from .programs import AgentProgram
 
 __all__ = ["GROUP", "Registered", "Registry"]
@@ -46,7 +48,7 @@ class Registry:
     ) -> None:
         self._configured = {program.name: program for program in configured}
         self._known = known
-        self._points = {point.name: point for point in (entry_points(group=GROUP) if points is None else points)}
+        self._points = {point.name: point for point in (installed_points(GROUP) if points is None else points)}
         self._host = host
         self._loaded: dict[str, Registered] = {}
 
@@ -58,15 +60,21 @@ class Registry:
     def __contains__(self, name: str) -> bool:
         return name in self._configured or name in self._points or name in self._known
 
-    def find(self, name: str) -> Registered | None:
-        """What is under a name; loads it if need be, and never raises."""
-        if name not in self._loaded and name in self:
-            self._loaded[name] = self._load(name)
-        return self._loaded.get(name)
+    def find(self, name: str, seconds: float = GLANCE) -> Registered | None:
+        """What is under a name; loads it if need be, and never raises. One that takes longer is a problem for now."""
+        if name in self._loaded or name not in self:
+            return self._loaded.get(name)
+        try:
+            found = self._loaded[name] = self._load(name, seconds)
+        except LoadLate as exc:  # the next time it may be there
+            return _broken(self._points[name], exc)
+        except LoadError as exc:
+            found = self._loaded[name] = _broken(self._points[name], exc)
+        return found
 
     def get(self, name: str) -> Adapter:
         """The adapter of a name. Raises AdapterError, which says what is wrong with it or which names there are."""
-        found = self.find(name)
+        found = self.find(name, WANTED)
         if found is None:
             raise AdapterError(f"no agent {name!r} is known; there are: {', '.join(sorted(self.names))}")
         if found.adapter is None:
@@ -77,6 +85,10 @@ class Registry:
         """All of them, the broken ones with their problem."""
         return [found for name in self.names if (found := self.find(name)) is not None]
 
+    def packaged(self) -> list[Registered]:
+        """Those that installed packages bring, the broken ones with their problem."""
+        return [found for found in map(self.find, self._points) if found is not None and found.origin == "package"]
+
     def launch(self, name: str) -> Launch | None:
         """How an agent is started here; None when it cannot be. Never raises."""
         found = self.find(name)
@@ -85,22 +97,15 @@ class Registry:
         except Exception:  # an adapter of a package may fail here too; then it cannot be started, and that is all
             return None
 
-    def _load(self, name: str) -> Registered:
+    def _load(self, name: str, seconds: float) -> Registered:
+        """Raises LoadError."""
         if name in self._configured:
             return Registered(name=name, origin="config", adapter=AcpAdapter(self._configured[name], self._host))
         if name in self._points:
-            return _from_package(self._points[name])
+            adapter = load_point(self._points[name], Adapter, seconds)  # type: ignore[type-abstract]
+            return Registered(name=name, origin="package", adapter=adapter)
         return Registered(name=name, origin="known", adapter=AcpAdapter(self._known[name], self._host))
 
 
-def _from_package(point: EntryPoint) -> Registered:
-    """Load a package's adapter: an instance, or a class or function that makes one without arguments."""
-    try:
-        made = point.load()
-        adapter = made if isinstance(made, Adapter) else made()
-        if not isinstance(adapter, Adapter):
-            raise TypeError(f"{point.value} gives {type(adapter).__name__}, which is no pilothouse Adapter")
-    except (Exception, SystemExit) as exc:  # whatever a package does when it is imported
-        problem = f"{point.value}: {type(exc).__name__}: {exc}"
-        return Registered(name=point.name, origin="package", problem=problem)
-    return Registered(name=point.name, origin="package", adapter=adapter)
+def _broken(point: EntryPoint, problem: LoadError) -> Registered:
+    return Registered(name=point.name, origin="package", problem=f"{point.value}: {problem}")

@@ -19,11 +19,13 @@ from ..acp.connection import Connection
 from ..acp.dispatch import session_of
 from ..acp.errors import ConnectionClosed, RequestError
 from ..acp.lanes import Handler, Updates
-from ..acp.process import StderrTail, describe_end, kill, spawn, stop
+from ..acp.process import CommandNotFound, StderrTail, describe_end, kill, kin, spawn, stop
 from ..acp.transport import PipeLink
 from ..acp.watching import Diagnostic
+from ..model.marks import HUB
+from .fetching import FETCH_TIMEOUT, PATIENCE, fetch_of
 
-__all__ = ["AgentSilent", "AgentUnfit", "Owner", "RawUpdate", "RunningAgent", "start_agent"]
+__all__ = ["HUB", "AgentSilent", "AgentUnfit", "FetchFailed", "Owner", "RawUpdate", "RunningAgent", "start_agent"]
 
 PROTOCOL_VERSION = 1
 AUTH_REQUIRED = -32000
@@ -35,6 +37,10 @@ LAST_WORDS = 0.2
 the pipe."""
 
 _decode = msgspec.json.Decoder().decode
+
+
+class FetchFailed(ConnectionClosed):
+    """A program that is fetched when it is started ended before it answered; `reason` says what may be wrong."""
 
 
 class AgentSilent(TimeoutError):
@@ -199,8 +205,9 @@ class RunningAgent:
         await asyncio.shield(self._stopping)
 
     async def _stop(self, timeout: float) -> None:
+        known = kin(self._process)  # before its input is closed, which ends most agents
         await self._connection.close()
-        await stop(self._process, timeout=timeout)
+        await stop(self._process, timeout=timeout, known=known)
         await asyncio.wait((self._tail.task,), timeout=LAST_WORDS)
         self._tail.task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -219,11 +226,40 @@ async def start_agent(
     env: Mapping[str, str] | None = None,
     client_capabilities: Mapping[str, Any] | None = None,
     timeout: float = INITIALIZE_TIMEOUT,
+    told: Callable[[str], None] | None = None,
 ) -> RunningAgent:
     """Start a program and shake hands. Raises SpawnError, ConnectionClosed, RequestError, AgentSilent, AgentUnfit.
 
-    A program that does not answer is not left behind.
+    A program that does not answer is not left behind. One that is fetched first has `FETCH_TIMEOUT` at least, and
+    `told` is called with what is being waited for when that takes its time.
     """
+    fetch = fetch_of(command)
+    if fetch is None:
+        return await _started(command, owner, cwd, env, client_capabilities, timeout)
+    waiting = asyncio.get_running_loop().call_later(PATIENCE, told, fetch.waiting) if told is not None else None
+    try:
+        return await _started(command, owner, cwd, env, client_capabilities, max(timeout, FETCH_TIMEOUT))
+    except CommandNotFound as exc:
+        raise CommandNotFound(f"{exc}; {fetch.missing}") from exc
+    except ConnectionClosed as exc:
+        raise FetchFailed(fetch.failed, exit_code=exc.exit_code, stderr_tail=exc.stderr_tail) from exc
+    except AgentUnfit:
+        raise
+    except AgentSilent as exc:
+        raise AgentSilent(f"{fetch.failed}; {exc}", exc.stderr_tail) from exc
+    finally:
+        if waiting is not None:
+            waiting.cancel()
+
+
+async def _started(
+    command: Sequence[str],
+    owner: Owner,
+    cwd: str | Path,
+    env: Mapping[str, str] | None,
+    client_capabilities: Mapping[str, Any] | None,
+    timeout: float,
+) -> RunningAgent:
     link = PipeLink()
     process = await spawn(command[0], *command[1:], env=env, cwd=cwd, link=link)
     tail = StderrTail(process)

@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from ..adapters.known import DEMO
+import msgspec
+
+from ..adapters.known import CODER, DEMO
 from ..adapters.registry import Registered, Registry
-from ..config import Config
+from ..config import Config, coder_settings
 from ..hub.hub import Hub
-from . import agent_specs, registry
+from ..hub.link import AgentSpec
+from .composition import agent_specs, registry
+from .probing.memory import recall_probes
 
 __all__ = ["AgentList", "describe_agents"]
 
@@ -20,9 +25,13 @@ FRESH = 15.0
 ORDER = {"installed": 0, "on demand": 1, "missing": 3}
 
 
-async def describe_agents(agents: Registry, *, versions: bool = False) -> list[dict[str, Any]]:
-    """Every agent as JSON has it, those that can be used first."""
+async def describe_agents(agents: Registry, home: Path, *, versions: bool = False) -> list[dict[str, Any]]:
+    """Every agent as JSON has it, those that can be used first; with what `doctor agent` has seen of it."""
     found = await asyncio.gather(*(_describe(entry, versions) for entry in agents.all()))
+    seen = await asyncio.to_thread(recall_probes, home)
+    for agent in found:
+        if agent["name"] in seen:
+            agent["observed"] = msgspec.to_builtins(seen[agent["name"]])
     return sorted(found, key=lambda agent: ORDER.get(agent["state"], 2))
 
 
@@ -65,15 +74,21 @@ class AgentList:
 
     async def refresh(self) -> None:
         """Find out which agents there are; those that can be started now can be run by the hub from now on."""
-        agents, specs = await asyncio.to_thread(lambda: (registry(self._config), agent_specs(self._config)))
+        agents, specs = await asyncio.to_thread(self._look)
         self._hub.agents.update(specs)
-        self._known = await describe_agents(agents)
+        self._known = await describe_agents(agents, self._config.home)
         self._order()
         self._at = time.monotonic()
+
+    def _look(self) -> tuple[Registry, dict[str, AgentSpec]]:
+        agents = registry(self._config)
+        return agents, agent_specs(self._config, agents=agents)
 
     def _order(self) -> None:
         """Who names no agent gets the first: one that is installed, else the scripted one, which needs nothing."""
         installed = {agent["name"] for agent in self._known if agent["state"] == "installed"} - {DEMO}
+        if coder_settings(self._config).model is None:
+            installed.discard(CODER)
         rank = sorted(self._hub.agents, key=lambda name: 0 if name in installed else 1 if name == DEMO else 2)
         for name in rank:
             self._hub.agents[name] = self._hub.agents.pop(name)

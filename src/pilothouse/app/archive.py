@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from ..config import Config
 from ..log.archive import LogArchive, lock_holder
 from ..log.errors import UnknownSession
 from ..log.records import SessionFilter, SessionRecord
 from ..model.events import decode_event
 from ..model.session import Session
 
-__all__ = ["Ambiguous", "Archive", "lock_holder"]
+__all__ = ["Ambiguous", "Archive", "lock_holder", "open_archive"]
 
 PAGE = 500
 
@@ -47,3 +48,8 @@ class Archive(LogArchive):
         async for entry in self.entries(session_id):
             session.apply(decode_event(entry.data))
         return session
+
+
+def open_archive(config: Config) -> Archive:
+    """The stored sessions, to be opened by `async with`; also while a hub has them open."""
+    return Archive(config.database)

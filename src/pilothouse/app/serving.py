@@ -12,6 +12,7 @@ import logging
 import os
 import secrets
 from collections.abc import AsyncIterator
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -23,6 +24,7 @@ from ..hub.hub import Hub
 from ..model.events import utc_now
 from ..remote.place import HAS_SOCKETS, Place, acp_path, clear_place, remove_place, socket_path, write_place
 from .agents import AgentList
+from .discovering import ask_agent
 from .ports import Bound, file_path, unusable
 
 __all__ = ["Serving", "serving_aside"]
@@ -47,6 +49,7 @@ class Serving:
         self._open = contextlib.AsyncExitStack()
         self.agents = AgentList(config, hub)
         self.server: Any = None
+        self._discovering: asyncio.Task[None] | None = None
         self._listener: Any = None
         self.notices: tuple[str, ...] = ()
         """What the owner should be told."""
@@ -89,6 +92,7 @@ class Serving:
             self._hub,
             token=self._token(),
             agents=self.agents,
+            discover=partial(ask_agent, self._config),
             default_policy=self._config.policy,
             root_path=settings.root_path,
             url=bound.url if bound is not None else None,
@@ -123,6 +127,20 @@ class Serving:
         if bound is not None:
             place = replace(place, host=place.host or settings.host, port=place.port or bound.port, url=bound.url)
         await asyncio.to_thread(write_place, home, place)
+        self._open.push_async_callback(self._end_discovery)
+        self._discovering = asyncio.get_running_loop().create_task(self._discover(), name="looking for sessions")
+
+    async def _discover(self) -> None:
+        """Aside, and after everything listens: nobody waits for what is found."""
+        try:
+            await self._hub.discovery.begin()
+        except Exception:  # the hub is of use without it
+            logger.exception("sessions that were begun elsewhere cannot be looked for")
+
+    async def _end_discovery(self) -> None:
+        assert self._discovering is not None
+        self._discovering.cancel()
+        await asyncio.wait((self._discovering,))
 
     def _token(self) -> str:
         """The home's token where a port needs one; else one that nobody knows."""

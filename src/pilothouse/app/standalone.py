@@ -13,7 +13,7 @@ from ..hub.hub import Hub
 from ..log.memory import MemoryLog
 from ..server.callers import ADMIN, Caller
 from ..server.remote_acp import AcpFace
-from . import agent_specs
+from .composition import agent_specs
 
 __all__ = ["serve_standalone"]
 

@@ -1,55 +1,82 @@
-"""The command line. Modules here declare commands and import what these need where they start, so `--help` is quick.
+"""The command line. One module per group of commands; exits.py has the exit codes and says what went wrong.
 
-One module per group of commands; exits.py has the exit codes and says what went wrong.
+A command's module is imported when it is called by name, and imports what it needs where it starts, so that editors and
+scripts do not wait for what they do not use.
 """
 
 from __future__ import annotations
 
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
 import click
 
 from .. import __version__
-from .acp import acp
-from .agents import agents
-from .approvals import approvals, approve, deny
-from .attach import attach
-from .configuration import config
-from .demo import demo, demo_agent
-from .devices import devices, pair, revoke
-from .doctor import doctor
-from .policy import policy
-from .prompts import cancel, send
-from .run import run
-from .serve import serve, serve_and_open
-from .sessions import export, ls, replay, show
-from .setup import setup
-from .stop import stop
-from .tidying import archive, delete, rename
 
 __all__ = ["main"]
+
+
+MODULES = {
+    **dict.fromkeys(("approvals", "approve", "deny"), "approvals"),
+    **dict.fromkeys(("demo", "demo-agent"), "demo"),
+    **dict.fromkeys(("devices", "pair", "revoke"), "devices"),
+    **dict.fromkeys(("cancel", "send"), "prompts"),
+    **dict.fromkeys(("hook", "hooks"), "hooks"),
+    **dict.fromkeys(("export", "ls", "replay", "show"), "sessions"),
+    **dict.fromkeys(("archive", "delete", "rename"), "tidying"),
+    "config": "configuration",
+}
+"""Where commands are that have no module of their own name."""
 
 
 class Sections(click.Group):
     """A group whose help lists commands by what they are for, in the order a newcomer needs them."""
 
     sections = (
-        ("Run", ("run", "attach", "send", "cancel", "demo")),
+        ("Run", ("run", "attach", "send", "cancel", "adopt", "demo")),
         ("Decide", ("approvals", "approve", "deny")),
-        ("Look", ("ls", "show", "replay", "export")),
+        ("Look", ("ls", "show", "replay", "export", "discover")),
         ("Tidy up", ("rename", "archive", "delete")),
         ("Serve", ("serve", "stop", "pair", "devices", "revoke")),
-        ("Set up", ("setup", "agents", "policy", "config", "doctor")),
-        ("For other programs", ("acp", "demo-agent")),
+        ("Set up", ("setup", "agents", "hooks", "policy", "config", "doctor")),
+        ("For other programs", ("acp", "hook", "agent", "demo-agent")),
     )
 
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        _open_streams()
+        return super().main(*args, **kwargs)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
-        ordered = [name for _, names in self.sections for name in names]
-        return ordered + sorted(set(self.commands) - set(ordered))
+        return [name for _, names in self.sections for name in names]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.commands and cmd_name in self.list_commands(ctx):
+            module = import_module(f".{MODULES.get(cmd_name, cmd_name)}", __name__)
+            self.add_command(getattr(module, cmd_name.replace("-", "_")))
+        return super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, names in self.sections:
-            rows = [(name, _summary(self.commands[name])) for name in names]
+            rows = [(name, _summary(command)) for name in names if (command := self.get_command(ctx, name)) is not None]
             with formatter.section(title):
                 formatter.write_dl(rows)
+
+
+def _open_streams() -> None:
+    """Put the null device in the place of standard streams that whoever started this has closed.
+
+    Else the next file to be opened would get the number of one, and what is said there would end up in it.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            os.set_inheritable(number, True)
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", errors="replace", closefd=False))  # noqa: SIM115
 
 
 def _summary(command: click.Command) -> str:
@@ -71,28 +98,6 @@ def main(ctx: click.Context) -> None:
     Without a command it starts the hub, as `serve` does, and opens it in the browser.
     """
     if ctx.invoked_subcommand is None:
+        from .serve import serve_and_open
+
         serve_and_open()
-
-
-_COMMANDS = (
-    *(run, attach, send, cancel, demo, approvals, approve, deny, ls, show, replay, export),
-    *(
-        rename,
-        archive,
-        delete,
-        serve,
-        stop,
-        pair,
-        devices,
-        revoke,
-        setup,
-        agents,
-        policy,
-        config,
-        doctor,
-        acp,
-        demo_agent,
-    ),
-)
-for _command in _COMMANDS:
-    main.add_command(_command)

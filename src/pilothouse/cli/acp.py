@@ -26,7 +26,7 @@ def acp(agent: str | None, standalone: bool) -> None:
     every other screen. `pilothouse setup` enters this command into an editor's configuration. It ends with its input,
     or by SIGTERM, with exit code 0; the hub goes on.
     """
-    if sys.stdin is None or sys.stdout is None:
+    if _is_closed(sys.stdin) or _is_closed(sys.stdout):
         raise Failure("it speaks on standard input and output, and one of them is closed", Exit.USAGE)
     if sys.stdin.isatty():
         click.echo(
@@ -36,6 +36,11 @@ def acp(agent: str | None, standalone: bool) -> None:
     import asyncio
 
     asyncio.run(_standalone(agent) if standalone else _bridge(agent))
+
+
+def _is_closed(stream: Any) -> bool:
+    """Whether it was closed by whoever started this; what stands in for it then was opened by its number."""
+    return stream is None or isinstance(getattr(stream, "name", None), int)
 
 
 async def _bridge(agent: str | None) -> None:
@@ -60,7 +65,7 @@ async def _standalone(agent: str | None) -> None:
     import asyncio
 
     from ..acp.stdio import stdio_link
-    from ..app import registry
+    from ..app.composition import registry
     from ..app.standalone import serve_standalone
     from ..config import load_config
     from .choosing import checked_agent, first_agent, usable_agent

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from .exits import Exit, Failure, reported
-from .output import complete, console, print_json, say
+from .output import complete, console, print_json, print_table, say
 
 __all__ = ["agents", "describe_agents"]
 
@@ -31,11 +31,12 @@ def agents(ctx: click.Context, as_json: bool, versions: bool) -> None:
 
 def describe_agents(*, versions: bool = False) -> list[dict[str, Any]]:
     """Every agent as JSON has it, those that can be used first."""
-    from ..app import registry
     from ..app.agents import describe_agents as describe
+    from ..app.composition import registry
     from ..config import load_config
 
-    return complete(describe(registry(load_config()), versions=versions))
+    config = load_config()
+    return complete(describe(registry(config), config.home, versions=versions))
 
 
 STATES = {
@@ -66,7 +67,7 @@ def _print(found: list[dict[str, Any]], *, versions: bool) -> None:
         row = (icon, agent["name"], agent["title"], agent.get("version") or "", _about(agent))
         styles = (style, dim or "bold", dim, dim, "red" if agent["state"] == "broken" else "dim")
         table.add_row(*(Text(text, style=one) for text, one in zip(row, styles, strict=True)))
-    out.print(table)
+    print_table(out, table)
     out.print(Text(f"\n{LEGEND}", style="dim"))
 
 

@@ -45,7 +45,7 @@ def approvals(as_json: bool) -> None:
 
 async def _pending() -> tuple[list[dict[str, Any]], list[dict[str, Any]], bool]:
     """Approvals and questions that wait, and whether anybody could be told of a decision."""
-    from ..app import open_archive
+    from ..app.archive import open_archive
     from ..app.running import find_hub
     from ..config import load_config
 
@@ -90,7 +90,7 @@ def _print(approval: dict[str, Any]) -> None:
         screen.say(f"{approval['id']} cannot be shown: {title_of(str(exc))}", "red")
         return
     if isinstance(event, ApprovalRequestedEvent):
-        screen.approval(event, whole=False)
+        screen.decisions.approval(event, whole=False)
     options = ", ".join(title_of(str(option.get("optionId"))) for option in approval["options"])
     about = f"{approval['id']} · {approval['sessionId']} · {ago(approval['created'])} · options: {options or 'none'}"
     screen.indented(Text(about, style="dim", overflow="fold"))

@@ -12,7 +12,7 @@ from .exits import Exit, Failure, reported
 from .output import complete, say
 
 if TYPE_CHECKING:
-    from ..app import Archive
+    from ..app.archive import Archive
     from ..config import Config
     from ..log.records import SessionRecord
     from ..remote.hub import RemoteHub
@@ -39,10 +39,11 @@ def attach(session: str, since: int | None, as_json: bool, no_follow: bool) -> N
 async def _attach(beginning: str, since: int, as_json: bool, follow: bool) -> int:
     import asyncio
 
-    from ..app import open_archive
+    from ..app.archive import open_archive
     from ..app.running import find_hub
     from ..config import load_config
-    from .conversation import Conversation, Manners
+    from .conversation import Conversation
+    from .manners import Manners
     from .rules import rule_words
     from .stored import draw_stored
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-from ..adapters.known import DEMO
+from ..adapters.known import CODER, DEMO
 from ..adapters.registry import Registry
-from ..config import Config
+from ..config import Config, coder_settings
 from .exits import Exit, Failure
 
 __all__ = ["checked_agent", "first_agent", "usable_agent"]
@@ -25,14 +25,17 @@ def checked_agent(agents: Registry, name: str) -> str:
 def first_agent(config: Config, agents: Registry) -> str:
     """The agent where nobody can be asked for one: the configured default, else the first that is installed.
 
-    The scripted one is the last of these, and what would have to be fetched first comes after it. Raises Failure when
-    there is none.
+    The scripted one is the last of these, and what would have to be fetched first comes after it, as does the built-in
+    one while it has no model. Raises Failure when there is none.
     """
+    has_model = coder_settings(config).model is not None
 
     def rank(name: str) -> int:
         found = agents.find(name)
         is_here = getattr(found and found.adapter, "availability", "installed") == "installed"
-        return 1 if name == DEMO else 0 if is_here else 2
+        if name == DEMO:
+            return 1
+        return 0 if is_here and (name != CODER or has_model) else 2
 
     ready = [name for name in agents.names if agents.launch(name) is not None]
     name = config.settings.default_agent or next(iter(sorted(ready, key=rank)), None)

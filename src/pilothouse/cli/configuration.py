@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from .exits import reported
-from .output import console, print_json, say
+from .output import console, print_json, print_table, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +62,7 @@ def config(as_json: bool, only_path: bool) -> None:
         style = "dim" if setting.origin == "default" else ""
         row = (setting.key, _shown(setting.value), setting.origin)
         table.add_row(*(Text(text, style=style) for text in row))
-    out.print(table)
+    print_table(out, table)
 
 
 def _settings(config: Config) -> Iterator[Setting]:

@@ -1,8 +1,7 @@
 """A session in the terminal: prompts, what comes of them, and what is decided here.
 
 Events are drawn from the log's follower, so the screen never shows what is not stored. While a person is asked,
-drawing waits; the follower is a cursor, and nothing is lost or piled up by that. A second follower looks meanwhile
-whether somebody else decides.
+drawing waits; the follower is a cursor, and nothing is lost or piled up by that.
 """
 
 from __future__ import annotations
@@ -12,35 +11,26 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast
 
 import click
-from msgspec import Struct
 
-from ..model.events import (
-    ApprovalRequestedEvent,
-    Event,
-    UserQuestionEvent,
-    decode_event,
-)
-from ..model.policy import decide
+from ..model.events import Event, decode_event
 from ..model.session import Session
-from ..terminal.asking import Verdict, ask_approval, ask_question
 from ..terminal.keyboard import Interrupted, Keyboard
 from ..terminal.screen import Screen
-from ..terminal.texts import title_of
+from .asks import Asks, ended
 from .exits import Exit
+from .manners import Manners
 from .output import console, say, short_path, title_of_prompt
 from .rules import NAMED
-from .sides import Remember, Sent, Side, Stored, TurnEnd, begins, end_of, settled_by
+from .sides import Sent, Side, Stored, TurnEnd, begins, end_of
 
-__all__ = ["Conversation", "Manners"]
+__all__ = ["Conversation"]
 
-READS = {"autoApprove": {"reads": True, "searches": True}}
 NOTHING_TO_DETACH = "This session runs in this terminal and ends with it: there is nothing to detach from."
 INVITATION = "The session is idle. Type a prompt and Enter, or Ctrl-C to leave."
-NOBODY = "There is no terminal to ask on, and no option or rule allows it."
 STOPS = {
     "end_turn": Exit.OK,
     "cancelled": Exit.CANCELLED,
@@ -48,22 +38,6 @@ STOPS = {
     "max_tokens": Exit.LIMIT,
     "max_turn_requests": Exit.LIMIT,
 }
-Ask = ApprovalRequestedEvent | UserQuestionEvent
-
-
-class Manners(Struct, frozen=True, kw_only=True):
-    """How a conversation is held.
-
-    `parks`: what nobody here can answer is left to others, not denied, if the hub is elsewhere. `echo`: prompts are
-    shown. `hint` says what Ctrl-C does.
-    """
-
-    as_json: bool = False
-    approve_all: bool = False
-    approve_reads: bool = False
-    parks: bool = False
-    echo: bool = False
-    hint: str = "Ctrl-C stops"
 
 
 class Conversation:
@@ -87,17 +61,15 @@ class Conversation:
         self._reading: asyncio.Future[Sequence[Stored]] | None = None
         self.seq = 0
         self._live_from = 0
-        self._asks: dict[str, Ask] = {}
+        self._asks = Asks(manners, self.screen, self.keyboard, lambda: self._interrupts > 0)
         self._turn: Sent | None = None
         self._is_sending = False
         self._is_idle = False
         self._is_running = False
         self._end: TurnEnd | None = None
         self._agent_ran = False
-        self._asking: asyncio.Task[Any] | None = None
         self._aside: set[asyncio.Task[None]] = set()
         self._interrupts = 0
-        self._denied = False
         self._busy_with: str | None = None
         self._is_invited = False
 
@@ -125,8 +97,12 @@ class Conversation:
         """Take up a session from here. What was asked before the event `live_from` may be settled by then."""
         self._side, self._live_from = side, live_from
         if self.screen is not None and side.is_elsewhere and self._manners.hint == Manners().hint:
-            self.screen.hint += " · Ctrl-\\ detaches"
-        self._batches = side.follow(self.seq)
+            self.screen.region.hint += " · Ctrl-\\ detaches"
+        self._batches = side.follow(self.seq, self._wait_for_hub)
+
+    def _wait_for_hub(self) -> None:
+        if self.screen is not None:
+            self.screen.note("The hub does not answer; waiting for it to come back.")
 
     def introduce(self) -> None:
         if self.screen is not None and self.keyboard is not None:
@@ -187,7 +163,7 @@ class Conversation:
         """Draw what comes until the user leaves. Raises ConnectionLost when the hub is gone."""
         if self.seq >= self._live_from:
             self._show_busy()
-            await self._see_to_asks()
+            await self._asks.see_to(self._side, self.seq)
         while True:
             if self.screen is None or self.keyboard is None or not self._may_prompt:
                 await self._step()
@@ -198,26 +174,24 @@ class Conversation:
     def _may_prompt(self) -> bool:
         """Whether whoever watches could say something now: nothing is under way, and all that was is drawn."""
         is_idle = self.screen is not None and self.screen.session.status in ("idle", "error")
-        return is_idle and self.seq >= self._live_from and not self._asks
+        return is_idle and self.seq >= self._live_from and self._asks.are_seen_to
 
     async def _typed_meanwhile(self, screen: Screen, keyboard: Keyboard) -> str | None:
         """A prompt that is typed before anything comes, else None; what was typed by then stays typed."""
         if not self._is_invited:
             self._is_invited = True
             screen.say(INVITATION)
-        assert self._batches is not None
-        if self._reading is None:
-            self._reading = asyncio.ensure_future(anext(self._batches))
+        reading = self._next()
         screen.pause()
         self._is_idle = True
         typing = asyncio.ensure_future(keyboard.line(screen.ask("›")))
         try:
-            waiting: set[asyncio.Future[Any]] = {typing, self._reading}
+            waiting: set[asyncio.Future[Any]] = {typing, reading}
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._is_idle = False
             if not typing.done():
-                await _ended(typing)
+                await ended(typing)
                 keyboard.put_back()
                 screen.say("")
         if typing.cancelled():
@@ -240,12 +214,12 @@ class Conversation:
 
     async def _say_here(self, screen: Screen, text: str) -> None:
         """A prompt of whoever watches. As in `run`, the first Ctrl-C ends its turn."""
-        hint, screen.hint, self._interrupts = screen.hint, Manners().hint, 0
+        hint, screen.region.hint, self._interrupts = screen.region.hint, Manners().hint, 0
         screen.echo(False)
         try:
             await self._say(text)
         finally:
-            screen.hint, self._interrupts = hint, 0
+            screen.region.hint, self._interrupts = hint, 0
             screen.echo(self._manners.echo)
 
     def rest(self) -> None:
@@ -265,7 +239,7 @@ class Conversation:
         """End what is under way here, and leave the terminal as it was."""
         for task in (self._reading, *self._aside):
             if task is not None:
-                await _ended(task)
+                await ended(task)
         if self._batches is not None:
             await self._batches.aclose()
         self.rest()
@@ -296,7 +270,7 @@ class Conversation:
 
     def _code(self, end: TurnEnd) -> int:
         code = STOPS.get(end.stop_reason, Exit.ERROR)
-        if self._denied and not self._interrupts and end.stop_reason in ("end_turn", "cancelled"):
+        if self._asks.denied and not self._interrupts and end.stop_reason in ("end_turn", "cancelled"):
             code = Exit.REFUSED
         if code is Exit.ERROR and not self._agent_ran:
             code = Exit.NO_AGENT
@@ -304,29 +278,34 @@ class Conversation:
 
     async def _step(self, done: asyncio.Future[Any] | None = None) -> None:
         """Read and draw the next batch, and see to what it asks. `done` raises when the log of our own hub fails."""
-        assert self._batches is not None
-        if self._reading is None:
-            self._reading = asyncio.ensure_future(anext(self._batches))
-        waiting: set[asyncio.Future[Any]] = {self._reading}
+        reading = self._next()
+        waiting: set[asyncio.Future[Any]] = {reading}
         if done is not None and not done.done():
             waiting.add(done)
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        if not self._reading.done():
+        if not reading.done():
             assert done is not None
             done.result()
             return
-        entries, self._reading = self._reading.result(), None
+        entries, self._reading = reading.result(), None
         await self.draw_named(entries)
         if self.seq >= self._live_from:
             self._show_busy()
-            await self._see_to_asks()
+            await self._asks.see_to(self._side, self.seq)
+
+    def _next(self) -> asyncio.Future[Sequence[Stored]]:
+        """The next batch, which is waited for once, whoever gave up waiting."""
+        assert self._batches is not None
+        if self._reading is None:
+            self._reading = asyncio.ensure_future(anext(self._batches))
+        return self._reading
 
     async def draw_named(self, entries: Sequence[Stored]) -> None:
         """`draw`, once it is known what the rules are called that decided."""
         if self.screen is not None and self.find_rules is not None:
             named = {found.decode() for entry in entries for found in NAMED.findall(entry.data)}
-            if not named <= self.screen.rules.keys():
-                self.screen.rules = await self.find_rules()
+            if not named <= self.screen.decisions.rules.keys():
+                self.screen.decisions.rules = await self.find_rules()
         self.draw(entries)
 
     def _show_busy(self) -> None:
@@ -353,95 +332,12 @@ class Conversation:
             self.screen.flush()
 
     def _learn(self, event: Event) -> None:
-        if isinstance(event, ApprovalRequestedEvent):
-            self._asks[event.request_id] = event
-        elif isinstance(event, UserQuestionEvent):
-            self._asks[event.question_id] = event
-        elif event.type in ("session:started", "session:resumed"):
+        self._asks.learn(event)
+        if event.type in ("session:started", "session:resumed"):
             self._agent_ran = True
-        elif (settled := settled_by(event)) is not None:
-            self._asks.pop(settled, None)
         if self._turn is not None and self._end is None:
             self._is_running = self._is_running or begins(event, self._turn.turn_id)
             self._end = end_of(event, self._turn.turn_id)
-
-    # -- decisions --
-
-    async def _see_to_asks(self) -> None:
-        for ask_id, event in tuple(self._asks.items()):
-            del self._asks[ask_id]
-            if isinstance(event, ApprovalRequestedEvent):
-                await self._approve(event)
-            else:
-                await self._answer(event)
-
-    async def _approve(self, event: ApprovalRequestedEvent) -> None:
-        by: str | None = None
-        verdict: Verdict | None
-        if self._manners.approve_all:
-            verdict, by = Verdict(approved=True), "--approve-all"
-        elif self._manners.approve_reads and self._only_reads(event):
-            verdict, by = Verdict(approved=True), "--approve-reads"
-        elif self.screen is not None and self.keyboard is not None:
-            verdict = await self._asked(ask_approval(self.screen, self.keyboard, event), event.request_id)
-        elif self._manners.parks and self._side.is_elsewhere:
-            ways = f"`pilothouse approve {event.request_id}` or `pilothouse deny {event.request_id}`"
-            say(f"Waiting for a decision: {title_of(event.description or event.tool_name)}. {ways} decides.", err=True)
-            return
-        else:
-            self._denied = True
-            verdict, by = Verdict(approved=False, reason=NOBODY), "pilothouse run"
-        if verdict is not None and not self._interrupts:
-            await self._side.decide(
-                event.request_id,
-                approved=verdict.approved if verdict.option_id is None else None,
-                option_id=verdict.option_id,
-                reason=verdict.reason,
-                by=by,
-                remember=cast(Remember, verdict.remember),
-            )
-
-    def _only_reads(self, event: ApprovalRequestedEvent) -> bool:
-        return decide(READS, event.tool_name, event.tool_input, self._side.cwd).allowed
-
-    async def _answer(self, event: UserQuestionEvent) -> None:
-        answer: Any = None
-        if self.screen is not None and self.keyboard is not None:
-            found = await self._asked(_boxed(ask_question(self.screen, self.keyboard, event)), event.question_id)
-            if found is None:
-                return
-            (answer,) = found
-        elif self._manners.parks and self._side.is_elsewhere:
-            what = title_of(event.question)
-            say(f"Waiting for an answer: {what} `pilothouse attach {self._side.id}` at a terminal asks it.", err=True)
-            return
-        if not self._interrupts:
-            await self._side.answer(event.question_id, answer)
-
-    async def _asked(self, question: Coroutine[Any, Any, Any], ask_id: str) -> Any:
-        """Ask with the region out of the way; None when it is settled elsewhere, or cancelled, meanwhile."""
-        assert self.screen is not None
-        self.screen.pause()
-        asking = self._asking = asyncio.ensure_future(question)
-        settled = asyncio.ensure_future(self._settled_elsewhere(ask_id))
-        try:
-            await asyncio.wait({asking, settled}, return_when=asyncio.FIRST_COMPLETED)
-            if not asking.done():
-                self.screen.say("")
-            return asking.result() if asking.done() and not asking.cancelled() else None
-        finally:
-            self._asking = None
-            await _ended(asking)
-            await _ended(settled)
-            self.screen.resume()
-
-    async def _settled_elsewhere(self, ask_id: str) -> None:
-        mark = ask_id.encode()
-        async with contextlib.aclosing(self._side.follow(self.seq)) as batches:
-            async for batch in batches:
-                for entry in batch:
-                    if mark in entry.data and settled_by(decode_event(entry.data)) == ask_id:
-                        return
 
     # -- signals --
 
@@ -461,7 +357,7 @@ class Conversation:
         if self._side.is_elsewhere:
             self.detached = True
             self._leave(Exit.OK)
-        elif self.screen is not None and self._asking is None and not self._is_idle:
+        elif self.screen is not None and not self._asks.is_asking and not self._is_idle:
             self.screen.note(NOTHING_TO_DETACH)
 
     def _interrupt(self) -> None:
@@ -473,8 +369,7 @@ class Conversation:
         if self._interrupts > 1 or (self._turn is None and not self._is_sending):
             self._leave(Exit.CANCELLED)
             return
-        if self._asking is not None:
-            self._asking.cancel()
+        self._asks.stop()
         if self._turn is not None:
             self._stop(self._turn)
         if self.screen is not None:
@@ -488,16 +383,3 @@ class Conversation:
         if self.left is None:  # once: whoever is impatient must not keep the hub from ending its agents
             self.left = int(code)
             self._task.cancel()
-
-
-async def _ended(task: asyncio.Future[Any]) -> None:
-    """End a task. What it failed with matters to nobody any more: the session's events say what happened."""
-    task.cancel()
-    await asyncio.wait((task,))
-    if not task.cancelled():
-        task.exception()
-
-
-async def _boxed(question: Coroutine[Any, Any, Any]) -> tuple[Any]:
-    """An answer that may be None, told from no answer at all."""
-    return (await question,)

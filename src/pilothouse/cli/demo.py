@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from .exits import reported
-from .output import complete
+from .output import complete_or_end, say
 
 __all__ = ["demo", "demo_agent"]
 
@@ -32,10 +32,7 @@ def demo_agent() -> None:
             "The scripted agent. It speaks JSON-RPC (ACP) on stdin and stdout; to talk to it, use `pilothouse demo`.",
             err=True,
         )
-    try:
-        complete(serve())
-    except KeyboardInterrupt:
-        sys.exit(130)
+    sys.exit(complete_or_end(serve()))
 
 
 @click.command()
@@ -56,14 +53,14 @@ def demo(prompt: tuple[str, ...], cwd: Path | None, approve_all: bool, approve_r
     `tour`, or one of the commands that `help` lists. Without PROMPT you talk with the agent until you leave; without
     a terminal the prompt is read from stdin, and is `tour` if nothing comes.
     """
-    from .conversation import Manners
+    from .manners import Manners
     from .running import Options, start
 
     text = _prompt(" ".join(prompt), talks=not as_json)
     manners = Manners(as_json=as_json, approve_all=approve_all, approve_reads=approve_reads)
     directory = cwd or _scratch()
     if not text:
-        click.echo("Say `tour` to see an agent at work, or `help` for what else there is.", err=True)
+        say("Say `tour` to see an agent at work, or `help` for what else there is.", err=True)
     try:
         code = start(Options(prompt=text, agent="demo", cwd=directory, manners=manners))
     except Exception:
@@ -86,7 +83,7 @@ def _scratch() -> Path:
     import tempfile
 
     directory = Path(tempfile.mkdtemp(prefix="pilothouse-demo-")).resolve()
-    click.echo(f"The scripted agent works in {directory}; --cwd chooses another directory.", err=True)
+    say(f"The scripted agent works in {directory}; --cwd chooses another directory.", err=True)
     return directory
 
 

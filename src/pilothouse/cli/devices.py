@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from .exits import Exit, Failure, reported
-from .output import ago, complete, console, print_json, say
+from .output import ago, complete, console, print_json, print_table, say
 
 if TYPE_CHECKING:
     from ..remote.hub import RemoteHub
@@ -116,11 +117,11 @@ def devices(everything: bool, as_json: bool) -> None:
         seen = ago(device["lastSeen"]) if device.get("lastSeen") else "never"
         row = (device["id"], _shown(device["name"]), ", ".join(device["scopes"]), seen)
         table.add_row(*map(Text, row), Text("revoked" if device.get("revoked") else "", style="red"))
-    console().print(table)
+    print_table(console(), table)
 
 
 async def _devices() -> list[dict[str, Any]]:
-    from ..app import open_archive
+    from ..app.archive import open_archive
     from ..app.running import find_hub
     from ..config import load_config
     from ..log.records import Device
@@ -130,10 +131,11 @@ async def _devices() -> list[dict[str, Any]]:
     if hub is not None:
         return await hub.devices()
     async with open_archive(config) as archive:
-        return [_row(record) for record in await archive.find(Device, {})]
+        rules = Counter(rule.device_id for rule in await archive.rules.active())
+        return [_row(record, rules[record.id]) for record in await archive.find(Device, {})]
 
 
-def _row(record: Any) -> dict[str, Any]:
+def _row(record: Any, rules: int) -> dict[str, Any]:
     """A device of the archive as the hub tells it; never its credential."""
     return {
         "id": record.id,
@@ -143,6 +145,7 @@ def _row(record: Any) -> dict[str, Any]:
         "lastSeen": record.last_seen,
         "revoked": record.revoked,
         "connections": 0,
+        "rules": rules,
     }
 
 
@@ -150,15 +153,20 @@ def _row(record: Any) -> dict[str, Any]:
 @click.argument("device", metavar="ID|NAME")
 @reported
 def revoke(device: str) -> None:
-    """Send a device away: credential and connections end at once."""
-    found = complete(_revoke(device))
+    """Send a device away: credential and connections end at once. Rules that it made are told of; they stay."""
+    found, rules = complete(_revoke(device))
     click.echo(f"Revoked: {_shown(found['name'])} ({found['id']}).")
+    if rules:
+        what = "1 rule that it made still answers" if rules == 1 else f"{rules} rules that it made still answer"
+        say(f"{what} without asking: `pilothouse policy rules` lists them, `pilothouse policy revoke` takes one back.")
 
 
-async def _revoke(wanted: str) -> dict[str, Any]:
-    from ..app import open_hub
+async def _revoke(wanted: str) -> tuple[dict[str, Any], int]:
+    """The device, and how many rules it leaves behind."""
+    from ..app.composition import open_hub
     from ..app.running import find_hub
     from ..config import load_config
+    from .rules import kept_rules
 
     found = _matched(wanted, [device for device in await _devices() if not device.get("revoked")])
     config = load_config()
@@ -168,7 +176,7 @@ async def _revoke(wanted: str) -> dict[str, Any]:
     else:
         async with open_hub(config, []) as own:
             await own.log.devices.revoke(found["id"])
-    return found
+    return found, sum(rule["deviceId"] == found["id"] for rule in await kept_rules(config))
 
 
 def _matched(wanted: str, known: list[dict[str, Any]]) -> dict[str, Any]:
@@ -177,8 +185,8 @@ def _matched(wanted: str, known: list[dict[str, Any]]) -> dict[str, Any]:
     found = [one for one in known if wanted and (one["id"].startswith(begins) or one["name"] == wanted)]
     exact = [one for one in found if one["id"] == wanted]
     if len(exact or found) != 1:
-        what = "no device" if not found else f"{len(found)} devices"
-        raise Failure(f"{what} fit {wanted!r}; `pilothouse devices` lists them", Exit.USAGE)
+        what = "no device fits" if not found else f"{len(found)} devices fit"
+        raise Failure(f"{what} {wanted!r}; `pilothouse devices` lists them", Exit.USAGE)
     return (exact or found)[0]
 
 

@@ -1,4 +1,7 @@
-"""`pilothouse doctor`: whether this machine and this home are fit, and what to do where they are not."""
+"""`pilothouse doctor`: whether this machine and this home are fit, and what to do where they are not.
+
+`doctor agent` is in `probes.py`.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,15 @@ import click
 
 from .exits import Exit, reported
 from .output import complete, print_json, say, short_path
+from .probes import agent
 
 if TYPE_CHECKING:
     from ..config import Config
 
 __all__ = ["doctor"]
+
+ROOM = 1_000_000
+"""Bytes that a home needs to be of any use."""
 
 
 class Finding(NamedTuple):
@@ -29,11 +36,17 @@ class Finding(NamedTuple):
     text: str
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
 @reported
-def doctor(as_json: bool) -> None:
-    """Look whether everything is in order: Python, SQLite, the home directory, the agents, the editors."""
+def doctor(ctx: click.Context, as_json: bool) -> None:
+    """Look whether everything is in order: Python, SQLite, the home directory, the agents, the editors.
+
+    `doctor agent NAME` finds out what an agent can do.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
     findings = list(_findings())
     if as_json:
         print_json([finding._asdict() for finding in findings])
@@ -44,6 +57,9 @@ def doctor(as_json: bool) -> None:
             head = f"{click.style(mark, fg=colour)} {click.style(f'{finding.what:9}', bold=True)}"
             say(f"{head} {finding.text}", hanging=12)
     sys.exit(Exit.ERROR if any(finding.state == "problem" for finding in findings) else Exit.OK)
+
+
+doctor.add_command(agent)
 
 
 def _findings() -> Iterator[Finding]:
@@ -103,7 +119,20 @@ def _home(config: Config) -> Iterator[Finding]:
     if os.name == "posix" and mode & 0o077:
         yield Finding("home", "problem", f"{home} is open to others ({mode:04o}); chmod 700 {home}")
         return
+    if _room(home) < ROOM:
+        yield Finding("home", "problem", f"{home}: its disk is full, so nothing can be stored; free some space")
+        return
     yield Finding("home", "ok", f"{short_path(str(home))}, {mode:04o}")
+
+
+def _room(home: Path) -> int:
+    """Bytes that can still be written there."""
+    import shutil
+
+    try:
+        return shutil.disk_usage(home).free
+    except OSError:  # a file system that does not tell
+        return ROOM
 
 
 def _unmade(home: Path) -> Finding:
@@ -138,7 +167,7 @@ def _database(config: Config) -> Iterator[Finding]:
 
 
 async def _looked_into(config: Config) -> tuple[int, list[str]]:
-    from ..app import open_archive
+    from ..app.archive import open_archive
     from ..log.records import SessionRecord
 
     async with open_archive(config) as archive:
@@ -146,7 +175,7 @@ async def _looked_into(config: Config) -> tuple[int, list[str]]:
 
 
 def _hub(config: Config) -> Iterator[Finding]:
-    from ..app import lock_holder
+    from ..app.archive import lock_holder
     from ..app.running import find_hub
     from ..log.errors import LogLocked
 
@@ -163,7 +192,7 @@ def _hub(config: Config) -> Iterator[Finding]:
 
 
 def _agents(config: Config) -> Iterator[Finding]:
-    from ..app import registry
+    from ..app.composition import registry
 
     agents = registry(config)
     ready = [name for name in agents.names if agents.launch(name) is not None]

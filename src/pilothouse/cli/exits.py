@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import functools
+import os
 import sys
 from collections.abc import Callable
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import click
+
+from .output import say
 
 __all__ = ["Exit", "Failure", "reported"]
 
@@ -71,19 +77,53 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
                 click.echo(err=True)  # the terminal has written ^C, and the shell's prompt must not stand behind it
             sys.exit(Exit.CANCELLED)
         except Exception as exc:
+            if isinstance(exc, OSError) and exc.errno == errno.EIO and _terminal_is_gone():
+                _give_up_output()
+                sys.exit(HANGUP)  # the terminal is gone, and nobody can be told
             found = _explained(exc)
             if found is None:
                 raise
-            click.echo(f"{click.style('Error:', fg='red', bold=True)} {found}", err=True)
+            if isinstance(exc, OSError):
+                _give_up_output()
+            say(f"{click.style('Error:', fg='red', bold=True)} {found}", err=True)
             sys.exit(found.code)
 
     return run
+
+
+HANGUP = 129
+"""The exit code of a program whose terminal was closed."""
+
+
+def _terminal_is_gone() -> bool:
+    """Whether one of the standard streams was a terminal and is none any more; disks fail by the same number."""
+    if os.name != "posix":
+        return False
+    import termios
+
+    for number in range(3):
+        try:
+            termios.tcgetattr(number)
+        except termios.error as exc:
+            if exc.args[0] == errno.EIO:
+                return True
+    return False
+
+
+def _give_up_output() -> None:
+    """What is still to be written to standard output never can be; Python would try again at its end."""
+    with contextlib.suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
 
 
 def _explained(exc: Exception) -> Failure | None:
     """What a failure means to whoever typed the command; None for one that is a defect, whose trace is wanted."""
     if isinstance(exc, Failure):
         return exc
+    if isinstance(exc, OSError):
+        return _failed_call(exc)
     from ..adapters.base import AdapterError
     from ..app.archive import Ambiguous
     from ..config import ConfigError
@@ -105,6 +145,22 @@ def _explained(exc: Exception) -> Failure | None:
         (HubError, Exit.ERROR),
     )
     return next((Failure(str(exc), code) for kind, code in kinds if isinstance(exc, kind)), None)
+
+
+def _failed_call(exc: OSError) -> Failure | None:
+    """Of what the system refused, what lies with where the command was given: its output, or its directory."""
+    if exc.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) and exc.filename is None:
+        return Failure(f"the output cannot be written: {exc.strerror}", Exit.ERROR)
+    if isinstance(exc, FileNotFoundError) and not _has_directory():
+        return Failure("the current directory does not exist any more; go to another one", Exit.USAGE)
+    return None
+
+
+def _has_directory() -> bool:
+    try:
+        return bool(Path.cwd())
+    except FileNotFoundError:
+        return False
 
 
 REFUSALS = {

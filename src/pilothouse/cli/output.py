@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,7 +15,17 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-__all__ = ["ago", "complete", "console", "print_json", "say", "short_path", "title_of_prompt"]
+__all__ = [
+    "ago",
+    "complete",
+    "complete_or_end",
+    "console",
+    "print_json",
+    "print_table",
+    "say",
+    "short_path",
+    "title_of_prompt",
+]
 
 T = TypeVar("T")
 
@@ -23,6 +35,37 @@ def complete(work: Coroutine[Any, Any, T]) -> T:
     import asyncio
 
     return asyncio.run(work)
+
+
+def complete_or_end(work: Coroutine[Any, Any, Any]) -> int:
+    """Run something to its end, or until a signal ends it, which it is told so that it can tidy up: an exit code."""
+    try:
+        return complete(_until_signal(work))
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+
+
+async def _until_signal(work: Coroutine[Any, Any, Any]) -> int:
+    import asyncio
+
+    loop, task, code = asyncio.get_running_loop(), asyncio.current_task(), 0
+
+    def end(number: int) -> None:
+        nonlocal code
+        if not code and task is not None:
+            code = 128 + number
+            task.cancel()
+
+    if os.name == "posix":
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:  # whoever said that it is to be ignored meant it
+                loop.add_signal_handler(number, end, number)
+    try:
+        await work
+    except asyncio.CancelledError:
+        if not code:
+            raise
+    return code
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -44,6 +87,18 @@ def print_json(value: Any) -> None:
     text = msgspec.json.format(msgspec.json.encode(value), indent=2)
     sys.stdout.buffer.write(text + b"\n")
     sys.stdout.buffer.flush()
+
+
+def print_table(out: Console, table: Any) -> None:
+    """A table; in a pipe without the blanks that fill up its lines, which a narrow terminal shows as lines."""
+    if out.is_terminal:
+        out.print(table)
+        return
+    with out.capture() as written:
+        out.print(table)
+    for line in written.get().splitlines():
+        out.file.write(line.rstrip() + "\n")
+    out.file.flush()  # what cannot be written is said now, and not when Python ends
 
 
 def say(text: str, *, err: bool = False, hanging: int = 0) -> None:

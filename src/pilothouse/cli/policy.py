@@ -83,11 +83,19 @@ def rules(everything: bool, as_json: bool) -> None:
     for rule in found:
         head = Text.assemble((f"{rule['effect']:5} ", _style(rule["effect"])), (title_of(what_rule(rule)), "bold"))
         out.print(head, soft_wrap=not out.is_terminal)
-        say(f"      {rule['id']} · {_where(rule)} · {_use(rule)} · {_until(rule)}", hanging=6)
+        facts = (rule["id"], _where(rule), _use(rule), _until(rule), _maker(rule))
+        say(f"      {' · '.join(filter(None, facts))}", hanging=6)
 
 
 def _where(rule: dict[str, Any]) -> str:
     return "everywhere" if rule["scope"] == "everywhere" else f"{rule['scope']} {short_path(rule['scopeKey'])}"
+
+
+def _maker(rule: dict[str, Any]) -> str:
+    """Whose decision it came of; rules that are older than that was kept say nothing."""
+    from ..terminal.texts import title_of
+
+    return f"by {title_of(rule['madeBy'])}" if rule["madeBy"] else ""
 
 
 def _use(rule: dict[str, Any]) -> str:
@@ -164,7 +172,7 @@ def _written(config: Config) -> list[Rule]:
 
 
 async def _kept(config: Config) -> list[Kept]:
-    from ..app import open_archive
+    from ..app.archive import open_archive
 
     async with open_archive(config) as archive:
         return list(await archive.rules.active())

@@ -28,7 +28,7 @@ def send(session: str, prompt: tuple[str, ...], wait: bool | None, request_id: s
     decide it, and goes on waiting. Without a hub the turn is run here, as by `pilothouse run -s ID`, and what nobody
     can be asked is denied.
     """
-    from .conversation import Manners
+    from .manners import Manners
     from .running import Options, start
 
     text = " ".join(prompt)

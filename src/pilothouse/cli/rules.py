@@ -21,15 +21,15 @@ async def kept_rules(config: Config, *, everything: bool = False) -> list[dict[s
     """Rules as the hub tells them, oldest first; with `everything` also those that answer nothing any more."""
     import msgspec
 
-    from ..app import open_archive
+    from ..acp.naming import camel
+    from ..app.archive import open_archive
 
     async with open_archive(config) as archive:  # also right while a hub runs: what is stored is what holds
         found = await (archive.rules.list() if everything else archive.rules.active())
         now = archive.now()
-    names = {"scope_key": "scopeKey", "last_hit": "lastHit"}
     rows = []
     for record in found:
-        row = {names.get(key, key): value for key, value in msgspec.structs.asdict(record).items()}
+        row = {camel(key): value for key, value in msgspec.structs.asdict(record).items()}
         rows.append({**row, "active": record.active(now)})
     return rows
 
@@ -50,15 +50,15 @@ async def rule_words(config: Config) -> dict[str, str]:
 
 async def revoke_rule(config: Config, beginning: str) -> dict[str, Any]:
     """Take a rule back, by the beginning of its id; the rule as it was. Raises Failure."""
-    from ..app import open_hub
+    from ..app.composition import open_hub
     from ..app.running import find_hub
 
     known = await kept_rules(config)
     found = [rule for rule in known if beginning and rule["id"].startswith((beginning, f"rule_{beginning}"))]
     exact = [rule for rule in found if rule["id"] == beginning]
     if len(exact or found) != 1:
-        what = "no rule" if not found else f"{len(found)} rules"
-        raise Failure(f"{what} in force fit {beginning!r}; `pilothouse policy rules` lists them", Exit.USAGE)
+        what = "no rule in force fits" if not found else f"{len(found)} rules in force fit"
+        raise Failure(f"{what} {beginning!r}; `pilothouse policy rules` lists them", Exit.USAGE)
     (rule,) = exact or found
     hub = await find_hub(config)
     if hub is not None:

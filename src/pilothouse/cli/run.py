@@ -44,7 +44,7 @@ def run(
     Where a hub runs on this home, the session is one of that hub and outlives this terminal: Ctrl-\\ leaves it at work
     there, and `pilothouse attach` comes back. Ctrl-C stops the turn, a second one leaves.
     """
-    from .conversation import Manners
+    from .manners import Manners
     from .running import Options, start
 
     text = " ".join(prompt)

@@ -18,11 +18,13 @@ from msgspec import Struct
 from ..acp.errors import RequestError
 from ..adapters.known import DEMO
 from ..adapters.registry import Registry
-from ..app import lock_holder, open_archive, open_hub, registry
+from ..app.archive import lock_holder, open_archive
+from ..app.composition import open_hub, registry
 from ..app.running import find_hub
 from ..app.serving import serving_aside
 from ..config import Config, load_config
-from ..hub.errors import AgentFailed
+from ..hub.errors import AgentFailed, IllegalCommand
+from ..hub.finding import only_watched, watched_id
 from ..hub.hub import Hub
 from ..log.errors import LogLocked
 from ..log.records import SessionRecord
@@ -30,8 +32,9 @@ from ..model.session import dump, load
 from ..remote.errors import ConnectionLost, NoHub
 from ..remote.hub import RemoteHub
 from .choosing import checked_agent, usable_agent
-from .conversation import Conversation, Manners
+from .conversation import Conversation
 from .exits import Exit, Failure
+from .manners import Manners
 from .output import print_json, say, title_of_prompt
 from .rules import rule_words
 from .sides import Here, There
@@ -64,6 +67,8 @@ def start(options: Options) -> int:
 
 async def _start(config: Config, options: Options) -> int:
     record = await stored_session(config, options.session) if options.session is not None else None
+    if record is not None and watched_id(record) is not None and record.status != "completed":
+        raise IllegalCommand(only_watched(record.id), sessionId=record.id)  # before anything is drawn or waited for
     agents = registry(config)
     name = _agent_name(config, agents, options, record)
     launch = usable_agent(config, agents, name)

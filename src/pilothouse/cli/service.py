@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .. import __version__
-from ..app import open_hub
+from ..app.composition import open_hub
 from ..app.heap import bound_heap
 from ..app.homes import gone
 from ..app.ports import Bound, CannotListen, bind
@@ -46,6 +46,8 @@ logger = logging.getLogger(__name__)
 
 PATIENCE = 20.0
 """Seconds that a hub which is about to end, or has just begun, has before one that nobody watches is started."""
+TRIES = 5
+"""How often a start begins anew because something was in its way that is not there any more."""
 
 STARTING = (
     "host",
@@ -105,17 +107,25 @@ def _settings(config: Config, options: ServeOptions) -> ServerConfig:
 
 
 async def _start(config: Config, settings: ServerConfig, options: ServeOptions) -> int:
-    running = await find_hub(config)
-    if running is not None:
-        await _already(config, running, options)
-        return Exit.OK
-    say: Callable[[str], None] = (lambda text: None) if options.quiet else click.echo
-    try:
-        with contextlib.closing(bind(settings, insecure=options.insecure_bind)) as bound:
-            await _Service(config, bound, options, say).run()
-    except CannotListen as exc:
-        raise Failure(str(exc), Exit.USAGE) from exc
-    return Exit.OK
+    say: Callable[[str], None] = _ignore if options.quiet else click.echo
+    tries = 0
+    while True:
+        running = await find_hub(config)
+        if running is not None:
+            await _already(config, running, options)
+            return Exit.OK
+        try:
+            with contextlib.closing(bind(settings, insecure=options.insecure_bind)) as bound:
+                await _Service(config, bound, options, say).run()
+                return Exit.OK
+        except CannotListen as exc:
+            if await find_hub(config) is None:
+                raise Failure(str(exc), Exit.USAGE) from exc
+        except LogLocked:
+            tries += 1
+            if tries > TRIES:
+                raise
+        # another start was quicker, and has the port or the home: that one is told of
 
 
 async def _detached(
@@ -125,7 +135,9 @@ async def _detached(
     if await find_hub(config, patience=PATIENCE) is not None:
         return Exit.OK
     options = ServeOptions(quiet=True)
-    for wanted in (settings, replace(settings, port=0), None):
+    wishes, tries = [settings, replace(settings, port=0), None], 0
+    while True:
+        wanted = wishes[0]
         if wanted is None:
             os.environ.pop("PILOTHOUSE_TOKEN", None)  # a port would have needed it; no agent inherits it
         try:
@@ -135,11 +147,16 @@ async def _detached(
                 return Exit.OK
         except CannotListen as exc:
             logger.warning("%s. It is tried on a free port, else it is served without one", exc)
+            if wanted is None:
+                raise  # without a port nothing can be in its way
+            del wishes[0]
         except LogLocked:
-            if await find_hub(config, patience=PATIENCE) is None:
+            if await find_hub(config, patience=PATIENCE) is not None:
+                return Exit.OK  # another one was quicker
+            tries += 1
+            if tries > TRIES:
                 raise
-            return Exit.OK  # another one was quicker
-    raise AssertionError("can't happen: without a port nothing can be in the way of one")
+            # that one has ended meanwhile, as one does whose editor was closed at once: the home is free
 
 
 def _ignore(text: str) -> None:

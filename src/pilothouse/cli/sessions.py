@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from .exits import Exit, Failure, reported
-from .output import ago, complete, console, print_json, say, short_path
+from .output import ago, complete, console, print_json, print_table, say, short_path
 from .waiting import SHORT_ID, hint_of, questions_of
 
 if TYPE_CHECKING:
@@ -93,11 +93,11 @@ def _print_rows(names: tuple[str, ...], rows: Sequence[tuple[tuple[str, ...], st
     for cells, style in rows:
         texts = [Text(title_of(cell), style=style if column == 2 else "") for column, cell in enumerate(cells)]
         table.add_row(*texts[:shown])
-    out.print(table)
+    print_table(out, table)
 
 
 async def _listed(limit: int, everything: bool) -> tuple[Config, list[SessionRecord], list[dict[str, Any]]]:
-    from ..app import open_archive
+    from ..app.archive import open_archive
     from ..config import load_config
     from ..log.records import SessionFilter
 
@@ -118,7 +118,7 @@ async def _listed(limit: int, everything: bool) -> tuple[Config, list[SessionRec
 
 def _is_stale(config: Config, sessions: Iterable[SessionRecord]) -> bool:
     """Whether nobody runs the sessions that are said to be at work."""
-    from ..app import lock_holder
+    from ..app.archive import lock_holder
 
     return any(record.status in AT_WORK for record in sessions) and lock_holder(config.database) is None
 
@@ -152,7 +152,7 @@ def _stored(beginning: str) -> Stored:
 
 
 async def _read(beginning: str) -> Stored:
-    from ..app import open_archive
+    from ..app.archive import open_archive
     from ..config import load_config
 
     async with open_archive(load_config()) as archive:
@@ -173,12 +173,14 @@ def show(session: str, as_json: bool) -> None:
     stored = _stored(session)
     rules = complete(_rules())
     if as_json:
-        sys.stdout.buffer.write(to_json(fold(stored.events)) + b"\n")
+        known = stored.record.agent_session_id
+        beside = {"agentSessionId": known} if known is not None else {}
+        sys.stdout.buffer.write(to_json(fold(stored.events), beside=beside) + b"\n")
         return
     out = console()
     _head(out, stored.record)
     screen = Screen(out, echo=True, live=False)
-    screen.rules = rules
+    screen.decisions.rules = rules
     for event in stored.events:
         screen.show(event)
     screen.rest()
@@ -197,7 +199,9 @@ def _head(out: Any, record: SessionRecord) -> None:
     from ..terminal.texts import title_of
 
     out.print(Text(title_of(record.title or record.id), style="bold"))
-    facts = (record.agent, short_path(record.cwd), record.created[:16].replace("T", " "), record.id)
+    facts = [record.agent, short_path(record.cwd), record.created[:16].replace("T", " "), record.id]
+    if record.agent_session_id is not None:
+        facts.append(f"{record.agent} calls it {record.agent_session_id}")
     out.print(Text(" · ".join(map(title_of, facts)), style="dim"), end="\n\n")
 
 
@@ -210,7 +214,9 @@ def _head(out: Any, record: SessionRecord) -> None:
     type=click.Choice(["ndjson", "html", "markdown"]),
     help="By default what the name of FILE says, else ndjson.",
 )
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here, not to stdout.")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here, not to stdout; `-` is stdout."
+)
 @reported
 def export(session: str, form: str | None, output: Path | None) -> None:
     """Write a session to a file.
@@ -222,8 +228,9 @@ def export(session: str, form: str | None, output: Path | None) -> None:
     stored = _stored(session)
     form = form or (FORMATS.get(output.suffix.lower(), "ndjson") if output is not None else "ndjson")
     data = _written(stored, form)
-    if output is None:
+    if output is None or str(output) == "-":
         sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
         return
     try:
         output.write_bytes(data)
@@ -304,7 +311,11 @@ def _from_file(path: Path) -> list[Event]:
     from ..model.events import decode_event
 
     events: list[Event] = []
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as exc:
+        raise Failure(f"{path} cannot be read: {exc.strerror or exc}", Exit.USAGE) from exc
+    for number, line in enumerate(lines, 1):
         if line.strip():
             try:
                 events.append(decode_event(line))
@@ -320,7 +331,7 @@ async def _play(events: list[Event], speed: float, pause: float) -> None:
     from ..terminal.screen import Screen
 
     screen = Screen(console(), echo=True)
-    screen.rules = await _rules()
+    screen.decisions.rules = await _rules()
     before = events[0].timestamp if events else ""
     screen.begin("playing")
     try:

@@ -89,7 +89,7 @@ def setup(
 
 def _entries(agents: Sequence[str], *, is_new: bool) -> list[Entry]:
     """The entries; those that are taken out may be of an agent, or of a program, that is gone."""
-    from ..app import registry
+    from ..app.composition import registry
     from ..app.editors.entries import make_entries
     from ..app.editors.places import entry_environment, is_passing, running_program
     from ..config import load_config

@@ -7,7 +7,7 @@ a prompt back; `Here` and `There` make both the same.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 from ..hub.errors import DecidedOtherwise, IllegalCommand, UnknownApproval
@@ -30,8 +30,8 @@ __all__ = [
 ]
 
 Remember = Literal["once", "session", "project", "everywhere"]
-PATIENCE = 3.0
-"""Seconds that a terminal waits for a hub that went away."""
+PATIENCE = 10.0
+"""Seconds that a terminal waits for a hub that went away without a word; long enough to start it again by hand."""
 
 
 class Stored(Protocol):
@@ -58,7 +58,7 @@ class Side(Protocol):
     cwd: str
     is_elsewhere: bool
 
-    def follow(self, after: int) -> AsyncGenerator[Sequence[Stored], None]: ...
+    def follow(self, after: int, lost: Callable[[], None] | None = None) -> AsyncGenerator[Sequence[Stored], None]: ...
     async def start(self) -> None: ...
     async def send(self, text: str) -> Sent: ...
     async def withdraw(self, turn_id: str) -> None: ...
@@ -102,7 +102,9 @@ class Here:
         self._session = session
         self.id, self.agent_name, self.cwd = session.id, session.agent_name, session.cwd
 
-    async def follow(self, after: int) -> AsyncGenerator[Sequence[Stored], None]:
+    async def follow(
+        self, after: int, lost: Callable[[], None] | None = None
+    ) -> AsyncGenerator[Sequence[Stored], None]:
         async for batch in self._session.follow(after):
             yield batch
 
@@ -149,9 +151,9 @@ class There:
         self._session = session
         self.id, self.agent_name, self.cwd = session.id, session.agent_name, session.cwd
 
-    def follow(self, after: int) -> AsyncGenerator[Sequence[Stored], None]:
-        """Raises ConnectionLost."""
-        return self._session.follow(after, patience=PATIENCE)
+    def follow(self, after: int, lost: Callable[[], None] | None = None) -> AsyncGenerator[Sequence[Stored], None]:
+        """Raises ConnectionLost. `lost` is called when the hub went away and is waited for."""
+        return self._session.follow(after, patience=PATIENCE, lost=lost)
 
     async def start(self) -> None:
         """The first prompt does it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ..app import Archive, lock_holder
+from ..app.archive import Archive, lock_holder
 from ..config import Config
 from .conversation import Conversation
 

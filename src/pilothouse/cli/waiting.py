@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from ..app import Archive
+    from ..app.archive import Archive
     from ..log.records import SessionRecord
 
 __all__ = ["SHORT_ID", "WAITING", "all_questions", "hint_of", "questions_of"]

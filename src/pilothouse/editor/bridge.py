@@ -87,6 +87,11 @@ class Bridge:
         return bool(self._requests)
 
     @property
+    def owes(self) -> bool:
+        """Whether an answer is due that does not take as long as a turn does."""
+        return any(request.method != PROMPT for request in self._requests)
+
+    @property
     def is_joining(self) -> bool:
         return self._is_attached and not self._is_up
 

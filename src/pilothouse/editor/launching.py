@@ -1,7 +1,8 @@
 """Starting a hub that belongs to nobody: `pilothouse serve --detach`, and the file in which such a hub says its things.
 
 The hub outlives whoever starts it. It has no part of an editor's pipes, is in a session of its own, and is not even a
-descendant of the bridge: editors end whole trees of processes.
+descendant of the bridge: editors end whole trees of processes, and some find by a mark in its environment who has left
+the tree.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import contextlib
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 __all__ = ["JOURNAL", "KEEP", "KILLED", "Launch", "open_journal"]
@@ -20,6 +22,9 @@ LARGEST = 1 << 20
 TAIL = 4000
 KILLED = 128
 """An exit code above this is a signal that ended the hub while it started: somebody's doing, and no fault of it."""
+
+MARKS = frozenset({"PILOTHOUSE_CHILD", "PILOTHOUSE_COMMAND", "PILOTHOUSE_HUB"})
+"""Variables by which a program of ours, an editor or another hub, finds all that it has started, and ends it."""
 
 KEEP = b"k"
 """What a launcher says when it has reached the hub. One that goes without a word leaves nothing behind."""
@@ -50,7 +55,7 @@ class Launch:
                 stdout=descriptor,
                 stderr=descriptor,
                 cwd=home,
-                env={**os.environ, "PILOTHOUSE_HOME": str(home)},
+                env={**_unmarked(os.environ), "PILOTHOUSE_HOME": str(home)},
                 start_new_session=True,
             )
         finally:
@@ -84,3 +89,7 @@ class Launch:
                 return file.read(TAIL).decode(errors="replace").strip()
         except OSError:
             return ""
+
+
+def _unmarked(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name not in MARKS}

@@ -1,7 +1,7 @@
 """The bridge at work: bytes between stdio and the hub's socket, in whole lines, no faster than either side takes them.
 
 Rules a change must not break: half a line is never passed on; nobody's bytes pile up here; the end of the editor is
-the end of the bridge, and of nothing else.
+the end of the bridge, and of nothing else. An editor that only closes its side and reads on gets its answers first.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ SILENCE = 60.0
 """Seconds without a word from a hub that is to take up the editor's sessions, after which it is given up."""
 EARLY = 10.0
 """Seconds: a hub that is gone before that, again and again, dies of what it is asked."""
+LINGER, STEP = 10.0, 0.05
+"""Seconds in which an editor that says nothing more is still answered, but for its prompts, which may take hours; and
+between two looks whether it still reads."""
 PAUSE, LONGEST_PAUSE = 0.05, 2.0
 """Seconds before such a hub is tried again, the first time and at most."""
 
@@ -73,16 +76,17 @@ class Pump:
         self._wanted = asyncio.Event()
         self._left = asyncio.Event()
         self._draining: asyncio.Task[None] | None = None
+        self._lingering: asyncio.Task[None] | None = None
         self._is_held = False
         self._hub_is_full = False
         self._early = 0
 
     async def run(self) -> None:
-        self._editor.start(self.from_editor, lambda error: self.leave())
+        self._editor.start(self.from_editor, lambda error: self._linger())
         keeping = asyncio.create_task(self._keep(), name="keeping a hub")
         leaving = asyncio.create_task(self._left.wait())
         done, _ = await asyncio.wait((keeping, leaving), return_when=asyncio.FIRST_COMPLETED)
-        for task in (keeping, leaving, self._draining):
+        for task in (keeping, leaving, self._draining, self._lingering):
             if task is not None:
                 task.cancel()
         if self._hub is not None:
@@ -95,6 +99,18 @@ class Pump:
     def leave(self) -> None:
         """The editor is gone, or the bridge is told to go."""
         self._left.set()
+
+    def _linger(self) -> None:
+        self._lingering = asyncio.get_running_loop().create_task(self._answer_first(), name="answering an editor")
+
+    async def _answer_first(self) -> None:
+        """The editor says nothing more: leave when nothing is owed to it, or nobody is there to read it."""
+        with contextlib.suppress(ConnectionClosed, TimeoutError):
+            async with asyncio.timeout(LINGER):
+                while self._bridge.owes:
+                    self._editor.send(b"")  # raises when the other end is closed
+                    await asyncio.sleep(STEP)
+        self.leave()
 
     # -- lines --
 

@@ -85,8 +85,8 @@ class Approvals:
 
     # -- asking --
 
-    async def ask(self, raw: bytes) -> dict[str, Any]:
-        """Answer a permission request, by rule or by a person; returns the ACP result."""
+    async def ask(self, raw: bytes, request_id: str | None = None) -> dict[str, Any]:
+        """Answer a permission request, by rule or by a person; returns the ACP result. `request_id` names it."""
         recorder = self._recorder
         turn = recorder.translator.turn
         rules = await self._standing.rules()  # before anything is recorded, so that what follows happens at once
@@ -95,7 +95,7 @@ class Approvals:
         if turn not in (None, recorder.translator.turn):  # it ended its turn without waiting for an answer
             recorder.note("permission_too_late", {"request": raw.decode(errors="replace")[:EXCERPT], "turnId": turn})
             return dict(CANCELLED)
-        request_id = f"apr_{secrets.token_hex(8)}"
+        request_id = request_id or f"apr_{secrets.token_hex(8)}"
         expires = later(self._timeout) if self._timeout is not None else None
         events = recorder.translator.permission(raw, recorder.now(), request_id=request_id, expires_at=expires)
         event = next(event for event in events if isinstance(event, ApprovalRequestedEvent))
@@ -149,13 +149,15 @@ class Approvals:
         option_id: str | None = None,
         reason: str | None = None,
         by: str = "user",
+        device_id: str | None = None,
         remember: Remember = "once",
         remember_for: float | None = None,
     ) -> Approval:
         """A person decides, by yes or no or by an option of the agent; returns when that is committed.
 
-        `remember` makes it a rule, for so many seconds or for good. The same decision again changes nothing. Raises
-        UnknownApproval, DecidedOtherwise that names the winner, IllegalCommand, NotStored.
+        It is signed with `by`, and with `device_id` if they used a paired device. `remember` makes it a rule, for so
+        many seconds or for good. The same decision again changes nothing. Raises UnknownApproval, DecidedOtherwise that
+        names the winner, IllegalCommand, NotStored.
         """
         if approved is None and option_id is None:
             raise IllegalCommand("give a decision, or one of the agent's options", approvalId=request_id)
@@ -169,8 +171,9 @@ class Approvals:
         reason, by = sound(reason), sound(by)
         option = _chosen(pending.event, approved, option_id)
         allowed = option is not None and option.kind.startswith("allow")
-        also = self._remember(pending.event, allowed, remember, remember_for)
-        self._resolve(request_id, allowed, "user", reason=reason, by=by, option=option, also=also)
+        maker: dict[str, Any] = {"by": by, "device_id": device_id}
+        also = self._remember(pending.event, allowed, remember, remember_for, **maker)
+        self._resolve(request_id, allowed, "user", reason=reason, **maker, option=option, also=also)
         await self._recorder.commit()
         if option is not None and option.kind == "allow_always":
             # who chooses the agent's own "always" will not be asked again, and that is no offence of the agent
@@ -178,20 +181,32 @@ class Approvals:
         return await self._log.approvals.get(request_id)
 
     def resolve(
-        self, request_id: str, *, approved: bool, by: str, reason: str | None = None, meta: dict[str, Any] | None = None
+        self,
+        request_id: str,
+        *,
+        approved: bool,
+        by: str,
+        device_id: str | None = None,
+        reason: str | None = None,
+        meta: dict[str, Any] | None = None,
     ) -> None:
         """Decide one that waits, and give the agent `meta` with the decision."""
         pending = self._pending[request_id]
         option = _chosen(pending.event, approved, None)
         pending.meta.update(meta or {})
-        self._resolve(request_id, approved, "user", reason=reason, by=by, option=option)
+        self._resolve(request_id, approved, "user", reason=reason, by=by, device_id=device_id, option=option)
 
     def _remember(
-        self, event: ApprovalRequestedEvent, allowed: bool, scope: Remember, seconds: float | None
+        self,
+        event: ApprovalRequestedEvent,
+        allowed: bool,
+        scope: Remember,
+        seconds: float | None,
+        **maker: Any,
     ) -> list[Change]:
         if scope == "once":
             return []
-        record = self._standing.remembering(event, allowed, scope, self._recorder.now(), seconds)
+        record = self._standing.remembering(event, allowed, scope, self._recorder.now(), seconds, **maker)
         if record is None:
             data = {"requestId": event.request_id, "scope": scope, "reason": "no rule can answer this safely"}
             self._recorder.note("rule_not_kept", data)
@@ -226,6 +241,7 @@ class Approvals:
         *,
         reason: str | None = None,
         by: str | None = None,
+        device_id: str | None = None,
         option: Option | None = None,
         also: list[Change] | None = None,
     ) -> None:
@@ -244,8 +260,11 @@ class Approvals:
             reason=reason,
             option_id=option_id,
             decided_by=by,
+            device_id=device_id,
         )
         decision = {"approved": approved, "resolvedBy": how, "reason": reason, "optionId": option_id}
+        if device_id is not None:
+            decision["deviceId"] = device_id
         change = self._log.approvals.resolving(request_id, decision, decided_by=by or how, strict=False)
         if how == "cancelled":
             recorder.record(events, also=[change])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..acp.model import to_wire
 from ..dialects.acp import to_block
@@ -36,18 +36,27 @@ __all__ = ["execute"]
 Effect = dict[str, Any]
 
 
-async def execute(session: HubSession, command: ACPCommand, *, by: str = "user") -> Effect:
-    """Carry out a command in the name of `by`; what came of it, such as the id of a prompt's turn.
+class Who(NamedTuple):
+    """In whose name: what decisions are signed with, and the paired device, if it is one."""
+
+    by: str
+    device_id: str | None
+
+
+async def execute(
+    session: HubSession, command: ACPCommand, *, by: str = "user", device_id: str | None = None
+) -> Effect:
+    """Carry out a command in the name of `by`, by a paired device or not; what came of it, such as the id of a turn.
 
     Returns when the command has taken effect and its events are committed; a prompt's turn goes on meanwhile.
     Raises HubError.
     """
-    effect = await _EFFECTS[type(command)](session, command, by)
+    effect = await _EFFECTS[type(command)](session, command, Who(by, device_id))
     await session.committed()
     return effect
 
 
-async def _send(session: HubSession, command: SendMessageCommand, by: str) -> Effect:
+async def _send(session: HubSession, command: SendMessageCommand, who: Who) -> Effect:
     blocks = _blocks(command.message)
     blocks += [to_block(ImageContent(url=item.url, mime_type=item.mime_type)) for item in command.attachments]
     return await _accepted(await session.send(blocks, client_request_id=command.client_request_id))
@@ -69,86 +78,88 @@ def _blocks(message: Any) -> list[Any]:
     return blocks
 
 
-async def _edit(session: HubSession, command: EditQueuedCommand, by: str) -> Effect:
+async def _edit(session: HubSession, command: EditQueuedCommand, who: Who) -> Effect:
     session.edit_queued(command.prompt_id, _blocks(command.message))
     return {}
 
 
-async def _drop(session: HubSession, command: CancelQueuedCommand, by: str) -> Effect:
+async def _drop(session: HubSession, command: CancelQueuedCommand, who: Who) -> Effect:
     session.cancel_queued(command.prompt_id)
     return {}
 
 
-async def _move(session: HubSession, command: MoveQueuedCommand, by: str) -> Effect:
+async def _move(session: HubSession, command: MoveQueuedCommand, who: Who) -> Effect:
     session.move_queued(command.prompt_id, command.position)
     return {}
 
 
-async def _approve(session: HubSession, command: ApproveToolCallCommand, by: str) -> Effect:
+async def _approve(session: HubSession, command: ApproveToolCallCommand, who: Who) -> Effect:
     record = await session.decide(
         command.request_id,
         approved=None if command.option_id else True,
         option_id=command.option_id,
         remember=command.remember or "once",
-        by=by,
+        by=who.by,
+        device_id=who.device_id,
     )
     return {"decision": record.decision}
 
 
-async def _deny(session: HubSession, command: DenyToolCallCommand, by: str) -> Effect:
+async def _deny(session: HubSession, command: DenyToolCallCommand, who: Who) -> Effect:
     record = await session.decide(
         command.request_id,
         approved=None if command.option_id else False,
         option_id=command.option_id,
         remember=command.remember or "once",
         reason=command.reason,
-        by=by,
+        by=who.by,
+        device_id=who.device_id,
     )
     return {"decision": record.decision}
 
 
-async def _answer(session: HubSession, command: AnswerQuestionCommand, by: str) -> Effect:
-    session.answer(command.question_id, command.answer, by=by)
+async def _answer(session: HubSession, command: AnswerQuestionCommand, who: Who) -> Effect:
+    session.answer(command.question_id, command.answer, by=who.by, device_id=who.device_id)
     return {}
 
 
-async def _policy(session: HubSession, command: SetPermissionPolicyCommand, by: str) -> Effect:
+async def _policy(session: HubSession, command: SetPermissionPolicyCommand, who: Who) -> Effect:
     session.set_policy(command.policy)
     return {}
 
 
-async def _cancel(session: HubSession, command: CancelCommand, by: str) -> Effect:
+async def _cancel(session: HubSession, command: CancelCommand, who: Who) -> Effect:
     return {"cancelled": await session.cancel(force=command.force)}
 
 
-async def _pause(session: HubSession, command: PauseCommand, by: str) -> Effect:
-    session.pause(f"paused by {by}")
+async def _pause(session: HubSession, command: PauseCommand, who: Who) -> Effect:
+    session.pause(f"paused by {who.by}")
     return {}
 
 
-async def _resume(session: HubSession, command: ResumeCommand, by: str) -> Effect:
+async def _resume(session: HubSession, command: ResumeCommand, who: Who) -> Effect:
     session.resume()
     if command.prompt is None:
         return {}
     return await _accepted(await session.send(command.prompt))
 
 
-async def _terminate(session: HubSession, command: TerminateCommand, by: str) -> Effect:
+async def _terminate(session: HubSession, command: TerminateCommand, who: Who) -> Effect:
     await session.terminate()
     return {}
 
 
-async def _rename(session: HubSession, command: RenameCommand, by: str) -> Effect:
+async def _rename(session: HubSession, command: RenameCommand, who: Who) -> Effect:
     session.rename(command.title)
     return {}
 
 
-async def _mode(session: HubSession, command: SetModeCommand, by: str) -> Effect:
+async def _mode(session: HubSession, command: SetModeCommand, who: Who) -> Effect:
     await session.set_mode(command.mode_id)
     return {}
 
 
-async def _model(session: HubSession, command: SetModelCommand, by: str) -> Effect:
+async def _model(session: HubSession, command: SetModelCommand, who: Who) -> Effect:
     """By the option that holds the model; agents that have none are asked by the method they had before options."""
     for option in session.state.config_options or []:
         if isinstance(option, dict) and option.get("category") == "model" and isinstance(option.get("id"), str):
@@ -160,12 +171,12 @@ async def _model(session: HubSession, command: SetModelCommand, by: str) -> Effe
     return {}
 
 
-async def _option(session: HubSession, command: SetConfigOptionCommand, by: str) -> Effect:
+async def _option(session: HubSession, command: SetConfigOptionCommand, who: Who) -> Effect:
     await session.set_config_option(command.option_id, command.value)
     return {}
 
 
-_EFFECTS: dict[type, Callable[[HubSession, Any, str], Awaitable[Effect]]] = {
+_EFFECTS: dict[type, Callable[[HubSession, Any, Who], Awaitable[Effect]]] = {
     SendMessageCommand: _send,
     EditQueuedCommand: _edit,
     CancelQueuedCommand: _drop,

@@ -12,7 +12,6 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -20,27 +19,30 @@ import msgspec
 from ..acp.errors import INVALID_PARAMS, ConnectionClosed, RequestError, SpawnError
 from ..acp.model import to_wire
 from ..adapters.running import AgentSilent, RunningAgent
-from ..dialects.acp import to_content
 from ..dialects.acp.content import as_blocks
 from ..log.base import EventLog
-from ..model.events import ACPEvent, Event
-from ..model.session import sound
+from ..model.events import ACPEvent
 from .approvals import Approvals
 from .contents import fitted
 from .editors import Editor
-from .errors import Busy, HubError, IdReused, IllegalCommand, NotStored, UnfitContent
+from .errors import Busy, HubError, IllegalCommand, NotStored, UnfitContent
 from .link import AUTH_REQUIRED, AgentLink
+from .prompts import Prompts
 from .questions import Questions
 from .recorder import Recorder
-from .turns import Prompt, PromptQueue, TurnResult, digest_of, result_of, stored_result, title_of
+from .turns import Prompt, TurnResult, digest_of, result_of, shown, title_of
 
-__all__ = ["Conversation", "shown"]
+__all__ = ["Conversation"]
 
 logger = logging.getLogger(__name__)
 
 
 class Conversation:
-    """Runs a session's prompts. `open_agent` gives the agent with the session open."""
+    """Runs a session's prompts. `open_agent` gives the agent with the session open.
+
+    `turn` is the prompt that runs; `is_held` tells whether no further turn may begin, as the session is paused; `over`
+    why no further prompt is taken.
+    """
 
     def __init__(
         self,
@@ -50,6 +52,7 @@ class Conversation:
         approvals: Approvals,
         questions: Questions,
         open_agent: Callable[[], Awaitable[RunningAgent]],
+        tell_made: Callable[[], Awaitable[None]],
         *,
         title: str | None = None,
         cancel_deadline: float,
@@ -60,26 +63,30 @@ class Conversation:
         self._approvals = approvals
         self._questions = questions
         self._open_agent = open_agent
+        self._tell_made = tell_made
         self._title = title
         self._cancel_deadline = cancel_deadline
         self._session_id = recorder.session.id
-        self._requests: dict[str, Prompt] = {}
-        self._leaving: set[Prompt] = set()
         self._told: ConnectionClosed | None = None
         self._stop: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
-        self.queue = PromptQueue()
+        self.prompts = Prompts(log, recorder)
         self.turn: Prompt | None = None
         self.is_held = False
-        """Whether no further turn may begin: the session is paused."""
         self.over: str | None = None
-        """Why no further prompt is taken."""
+        self.prepare: Callable[[], Awaitable[None]] | None = None
+        """What is done before a turn is told to begin; it never raises."""
         recorder.waiting = self._waiting
 
     @property
     def is_untouched(self) -> bool:
         """Whether nobody has prompted yet."""
-        return self.turn is None and not self.queue and not self._requests and self._recorder.session.turns == 0
+        return self.turn is None and self.prompts.are_none and self._recorder.session.turns == 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no turn runs and none waits."""
+        return self.turn is None and not self.prompts.queue
 
     @property
     def editor(self) -> Editor | None:
@@ -87,7 +94,7 @@ class Conversation:
         return self.turn.editor if self.turn is not None else None
 
     def _waiting(self) -> list[str]:
-        return [prompt.turn_id for prompt in (self.turn, *self.queue) if prompt is not None]
+        return [prompt.turn_id for prompt in (self.turn, *self.prompts.queue) if prompt is not None]
 
     # -- prompts --
 
@@ -107,18 +114,14 @@ class Conversation:
         """
         turn_id, digest = f"turn_{secrets.token_hex(6)}", None
         if client_request_id is not None:
-            if sound(client_request_id) != client_request_id:  # stored as another one, it could become a third's
-                raise IllegalCommand(f"`client_request_id` has half a character in it: {client_request_id!a}")
             digest = digest_of(content)
-            known = self._requests.get(client_request_id) or await self._known(client_request_id, digest)
+            known = await self.prompts.known(client_request_id, digest)
             if isinstance(known, Prompt):
-                _check_same(client_request_id, known.digest, digest)
                 known.editor = editor or known.editor  # it lost its connection, and has come back by another
                 return known
             turn_id = known or turn_id
-        if self.over is not None:
-            raise IllegalCommand(self.over, sessionId=self._session_id)
-        if not queue and (self.turn is not None or self.queue or self.is_held):
+        self.check_not_over()
+        if not queue and (not self.is_idle or self.is_held):
             turn = self.turn.turn_id if self.turn is not None else None
             raise Busy("another turn runs or waits in this session", sessionId=self._session_id, turnId=turn)
         prompt = Prompt(turn_id, content, client_request_id, digest)
@@ -126,88 +129,38 @@ class Conversation:
         shown(content)  # raises now, not later, for what is no content
         if self._link.capabilities is not None:
             self._fitted(prompt, self._link.capabilities)
-        self.queue.put(prompt)
+        self.prompts.put(prompt, waits=self.turn is not None or self.is_held)
         self._link.around.agents = {}  # from the first prompt on there is no choice, and nothing to be kept for one
-        if client_request_id is not None:
-            self._requests[client_request_id] = prompt
-        if self.turn is not None or self.is_held:
-            data = {"promptId": turn_id, "content": shown(content), "clientRequestId": client_request_id}
-            events = self._recorder.translator.fact("prompt_queued", data, self._recorder.now())
-            prompt.queued = events[0]
-            self._recorder.record(events, also=self._claim(prompt))
         self._start_next()
         return prompt
 
-    async def _known(self, client_request_id: str, digest: str) -> Prompt | str | None:
-        """The prompt that this request became: live, or one that has ended; or the turn that it was to become."""
-        record = await self._log.turns.record(self._session_id, client_request_id)
-        live = self._requests.get(client_request_id)  # it may have come meanwhile
-        if live is not None or record is None:
-            return live
-        _check_same(client_request_id, record.digest, digest)
-        turn_id = record.turn_id
-        result = await stored_result(self._log, self._session_id, turn_id)
-        live = self._requests.get(client_request_id)
-        if live is not None or result is None:
-            return live or turn_id
-        prompt = Prompt(turn_id, None, client_request_id, record.digest)
-        prompt.phase = "ending"
-        prompt.settle(result)
-        return prompt
+    def check_not_over(self) -> None:
+        """A session that has ended stays so: no prompt is taken, and no status follows that one. Raises
+        IllegalCommand."""
+        if self.over is not None:
+            raise IllegalCommand(self.over, sessionId=self._session_id)
 
-    def _claim(self, prompt: Prompt) -> list[Any]:
-        if prompt.client_request_id is None:
-            return []
-        claim = self._log.turns.claiming(self._session_id, prompt.client_request_id, prompt.turn_id, prompt.digest)
-        return [msgspec.structs.replace(claim, keep=True)]
-
-    def queued(self, prompt_id: str) -> Prompt:
-        """A prompt that waits. Raises IllegalCommand."""
-        prompt = self.queue.find(prompt_id)
-        if prompt is None:
-            raise IllegalCommand(f"no prompt {prompt_id!r} is waiting; it runs or has ended", promptId=prompt_id)
-        return prompt
-
-    def withdraw(self, prompts: list[Prompt], reason: str | None = None) -> None:
-        """Prompts that were taken out of the queue are answered `cancelled`, when the log has it."""
-        for prompt in prompts:
-            data = {"promptId": prompt.turn_id, "reason": reason}
-            events = self._recorder.translator.fact("prompt_cancelled", data, self._recorder.now())
-            self._leaving.add(prompt)
-            self._recorder.record(events, then=partial(self._left, prompt, events[0]))
-            if self._recorder.failure is not None:
-                self._lost(prompt, self._recorder.failure)
-
-    def _left(self, prompt: Prompt, event: Event) -> None:
-        self._leaving.discard(prompt)
-        self._forget(prompt)
-        prompt.settle(TurnResult(prompt.turn_id, "cancelled", event.seq))
-
-    def _lost(self, prompt: Prompt, error: BaseException) -> None:
-        self._leaving.discard(prompt)
-        self._forget(prompt)
-        prompt.settle(NotStored(f"that the prompt was cancelled could not be stored: {error}"))
-
-    def log_failed(self, error: BaseException) -> None:
-        """Who waits for the log waits in vain."""
-        for prompt in list(self._leaving):
-            self._lost(prompt, error)
-
-    def _forget(self, prompt: Prompt) -> None:
-        if prompt.client_request_id is not None:
-            self._requests.pop(prompt.client_request_id, None)
-
-    # -- one turn --
+    def pause(self, reason: str | None) -> None:
+        """Start no further turn; the running one goes on. Raises IllegalCommand."""
+        self.check_not_over()
+        if not self.is_held:
+            self.is_held = True
+            self._recorder.record(self._recorder.translator.paused(self._recorder.now(), reason))
 
     def resume(self) -> None:
-        """Go on with what waits."""
-        self.is_held = False
-        self._start_next()
+        """Go on with what waits. Raises IllegalCommand."""
+        self.check_not_over()
+        if self.is_held:
+            self._recorder.record(self._recorder.translator.resumed(self._recorder.now()))
+            self.is_held = False
+            self._start_next()
+
+    # -- one turn --
 
     def _start_next(self) -> None:
         if self.turn is not None or self.is_held or self.over is not None:
             return
-        prompt = self.queue.take()
+        prompt = self.prompts.queue.take()
         if prompt is not None:
             self.turn = prompt
             self._stop = asyncio.get_running_loop().create_future()
@@ -224,15 +177,17 @@ class Conversation:
             outcome = HubError(f"the turn failed in an unforeseen way: {exc!r}")
         self.turn = self._task = None
         self._approvals.closed = self.over  # also when the log refused the end of a turn that was cancelled
-        self._forget(prompt)
+        self.prompts.forget(prompt)
         prompt.settle(outcome)
         self._start_next()
 
     async def _take_turn(self, prompt: Prompt) -> TurnResult:
         recorder = self._recorder
         await recorder.mend()
+        await self._prepared()
         started = recorder.translator.prompt(prompt.content, recorder.now(), turn_id=prompt.turn_id)
-        recorder.record(started, also=self._claim(prompt))
+        in_sight = self._log.sessions.updating(self._session_id, archived=False)  # nothing runs that no list shows
+        recorder.record(started, also=[*self.prompts.claim(prompt), in_sight])
         await recorder.commit()  # before anything is done that the log could not tell
         prompt.stored.set()
         self._give_title(prompt)
@@ -244,6 +199,17 @@ class Conversation:
         self._questions.cancel_all()
         await recorder.commit()
         return result_of(prompt.turn_id, ending)
+
+    async def _prepared(self) -> None:
+        stop = self._stop
+        if self.prepare is None or stop is None or stop.done():
+            return
+        preparing = asyncio.ensure_future(self.prepare())
+        await asyncio.wait((preparing, stop), return_when=asyncio.FIRST_COMPLETED)
+        preparing.cancel()
+        await asyncio.wait((preparing,))
+        if not preparing.cancelled():
+            preparing.result()
 
     def _give_title(self, prompt: Prompt) -> None:
         """With its first turn a session has the title that it was started with, else the words of its prompt."""
@@ -287,7 +253,10 @@ class Conversation:
         params: dict[str, Any] = {"sessionId": self._link.session_id, "prompt": blocks}
         if prompt.meta:
             params["_meta"] = prompt.meta
-        raw = await agent.request("session/prompt", params, session=self._link.session_id)
+        try:
+            raw = await agent.request("session/prompt", params, session=self._link.session_id)
+        finally:
+            await self._tell_made()  # whatever its end is, it comes after what the turn made
         self._link.around.origin = None  # it has words of its own, and is no mere copy any more
         if prompt.cancelled:
             return self._cancelled(raw)
@@ -401,22 +370,10 @@ class Conversation:
         """Take no more prompts (`why`), drop those that wait, end the agent, and the turn with it."""
         self.over = why
         self._approvals.closed = reason
-        self.withdraw(self.queue.clear(), reason)
+        self.prompts.cancel_all(reason)
         self._stop_opening()
         await self._link.close()  # before what is pending is answered, or the agent would still go on with that
         prompt = self.turn
         if prompt is not None:
             await asyncio.wait((prompt.done,))
         self._end_asking(reason)
-
-
-def _check_same(client_request_id: str, before: str | None, now: str) -> None:
-    """Raises IdReused when it is known that another request had this id."""
-    if before is not None and before != now:
-        message = f"`client_request_id` {client_request_id!r} was given to a prompt that says something else"
-        raise IdReused(f"{message}; choose a new one", field="client_request_id")
-
-
-def shown(content: Any) -> list[dict[str, Any]]:
-    """A prompt as events show it."""
-    return [msgspec.to_builtins(to_content(block)) for block in as_blocks(content)]

@@ -3,11 +3,13 @@
     HubError
     ├── UnknownAgent        no agent is configured under this name
     ├── UnknownApproval     there is no such approval or question
+    ├── NotFound            no agent on this machine keeps such a session
     ├── DecidedOtherwise    somebody else decided first, and not the same
     ├── IllegalCommand      the session's status does not allow it
     │   └── IdReused        the id of a request was given to another one before
     ├── QueueFull           too many prompts wait already
     ├── Busy                a turn runs, and the prompt was not to wait
+    ├── Held                another program or hub has the agent's session open, or may have
     ├── Unsupported         the agent cannot do it
     ├── UnfitContent        the agent does not take what is in the prompt
     ├── AgentFailed         the agent could not be started, or answered with an error
@@ -22,16 +24,19 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from ..log.errors import RecordChanged, UnknownSession
 from ..model.errors import ACPError
 
 __all__ = [
     "AgentFailed",
     "Busy",
     "DecidedOtherwise",
+    "Held",
     "HubClosing",
     "HubError",
     "IdReused",
     "IllegalCommand",
+    "NotFound",
     "NotStored",
     "QueueFull",
     "UnfitContent",
@@ -63,6 +68,10 @@ class UnknownApproval(HubError):
     code = "unknown_approval"
 
 
+class NotFound(HubError):
+    code = "not_found"
+
+
 class DecidedOtherwise(HubError):
     code = "conflict"
 
@@ -83,6 +92,12 @@ class Busy(HubError):
     code = "busy"
 
 
+class Held(HubError):
+    """`choices` are what can be done instead; `pid` and `since` tell of the program, `file` of a lease."""
+
+    code = "held"
+
+
 class Unsupported(HubError):
     code = "unsupported"
 
@@ -97,6 +112,13 @@ class AgentFailed(HubError):
 
 class NotStored(HubError):
     code = "not_stored"
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the reason is that the session was deleted meanwhile."""
+        cause = self.__cause__
+        changed = cause.record if isinstance(cause, RecordChanged) else None
+        return isinstance(cause, UnknownSession) or getattr(changed, "deleted", None) is not None
 
 
 class HubClosing(HubError):

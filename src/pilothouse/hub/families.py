@@ -21,9 +21,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from ..acp.family import is_marked
 from ..acp.process import MARK
 
-__all__ = ["Family"]
+__all__ = ["LINUX", "Entry", "Family", "all_entries", "entry_of", "is_running"]
 
 POSIX = os.name == "posix"
 LINUX = sys.platform == "linux"
@@ -32,7 +33,7 @@ KILLED = 1.0
 STEP = 0.01
 
 
-class _Entry(NamedTuple):
+class Entry(NamedTuple):
     """A process as the system lists it; `start` is in ticks since the machine started."""
 
     pid: int
@@ -47,7 +48,7 @@ class Family:
     def __init__(self, pid: int, mark: str) -> None:
         self._pid = pid
         self._mark = f"{MARK}={mark}".encode()
-        self._root = _entry(pid) if LINUX else None  # may have ended already; then the mark tells
+        self._root = entry_of(pid) if LINUX else None  # may have ended already; then the mark tells
         self._known: set[tuple[int, int]] = set() if self._root is None else {(pid, self._root.start)}
         self._is_ours = True
 
@@ -80,7 +81,7 @@ class Family:
         for entry in found:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(entry.pid, number)
-        return lambda: any(_is_running(entry) for entry in found)
+        return lambda: any(is_running(entry) for entry in found)
 
     async def end(self, grace: float) -> None:
         """End all of them: terminate, give them `grace` seconds, kill. Takes no longer than that and a second.
@@ -102,10 +103,10 @@ class Family:
 
     # -- on Linux --
 
-    def _find(self) -> list[_Entry]:
+    def _find(self) -> list[Entry]:
         """Those who run. Nobody who is older than the program is of its family, which spares a look at most."""
         oldest = 0 if self._root is None else self._root.start
-        entries = [entry for entry in _processes() if entry.start >= oldest]
+        entries = [entry for entry in all_entries() if entry.start >= oldest]
         found = {entry.pid for entry in entries if self._is_member(entry)}
         size = -1
         while size != len(found):
@@ -115,13 +116,10 @@ class Family:
         self._known |= {(entry.pid, entry.start) for entry in family}
         return family
 
-    def _is_member(self, entry: _Entry) -> bool:
+    def _is_member(self, entry: Entry) -> bool:
         if (entry.pid, entry.start) in self._known or (self._is_ours and entry.group == self._pid):
             return True
-        try:
-            return self._mark in Path(f"/proc/{entry.pid}/environ").read_bytes().split(b"\0")
-        except OSError:
-            return False
+        return is_marked(entry.pid, self._mark)
 
     # -- on other systems --
 
@@ -141,21 +139,23 @@ async def _wait_gone(remain: Callable[[], bool], seconds: float) -> None:
         await asyncio.sleep(STEP)
 
 
-def _processes() -> list[_Entry]:
+def all_entries() -> list[Entry]:
+    """All processes that run."""
     names = os.listdir("/proc")  # noqa: PTH208 - names are all we need, of hundreds
-    return [entry for name in names if name.isdigit() and (entry := _entry(int(name))) is not None]
+    return [entry for name in names if name.isdigit() and (entry := entry_of(int(name))) is not None]
 
 
-def _entry(pid: int) -> _Entry | None:
+def entry_of(pid: int) -> Entry | None:
     """A process that runs; one that only waits for its parent to take note of its end does not."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         data = Path(f"/proc/{pid}/stat").read_bytes()
         fields = data[data.rindex(b")") + 2 :].split()  # the name before it may hold anything
         if fields[0] not in (b"Z", b"X"):
-            return _Entry(pid, int(fields[19]), int(fields[1]), int(fields[2]))
+            return Entry(pid, int(fields[19]), int(fields[1]), int(fields[2]))
     return None
 
 
-def _is_running(entry: _Entry) -> bool:
-    now = _entry(entry.pid)
+def is_running(entry: Entry) -> bool:
+    """Whether this very process still does."""
+    now = entry_of(entry.pid)
     return now is not None and now.start == entry.start

@@ -88,6 +88,10 @@ class WorkspaceFiles(Workspace):
         """A plain file, to be read. Raises WorkspaceError."""
         return await self._run(path, "read", lambda: self._open(path))
 
+    def look(self, path: str) -> FileEntry:
+        """What stands at a path, which must lead inside; nothing is opened. Blocks. Raises WorkspaceError."""
+        return self._guard(path, "find", lambda: self._look(path))
+
     async def put(
         self, path: str, data: bytes, *, overwrite: bool = False, match: str | None = None
     ) -> tuple[FileEntry, bool]:
@@ -119,6 +123,13 @@ class WorkspaceFiles(Workspace):
                     continue
         more = quote_from_bytes(found[limit - 1]) if len(found) > limit else None
         return Listing(path=_clean(place), entries=entries, next=more)
+
+    def _look(self, path: str) -> FileEntry:
+        root, target = self._locate(path)
+        if target == root:
+            return _entry(root.name, "", root.stat())
+        with Descent(root, above(root, target, path)) as folder:
+            return _entry(target.name, target.relative_to(root).as_posix(), folder.look(target.name))
 
     def _open(self, path: str) -> OpenFile:
         root, target = self._locate(path)

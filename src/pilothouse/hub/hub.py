@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -21,20 +20,25 @@ from typing import Any, Self
 import msgspec
 
 from ..log.base import EventLog
-from ..log.errors import LogError, UnknownRecord
+from ..log.errors import UnknownRecord, UnknownSession
 from ..log.records import Approval, Rule, SessionPage, SessionRecord
 from ..log.sqlite import SQLiteLog
+from ..model.discovery import DiscoveredSession
 from ..model.policy import parse_policy
-from ..model.session import Session, sound
+from ..model.session import Session
+from .directories import check_directory
+from .discovery import Discovery
 from .editors import Editor
-from .errors import HubClosing, HubError, UnknownAgent, UnknownApproval
+from .errors import HubClosing, UnknownAgent, UnknownApproval
 from .forks import Fork, check_unmoved, copy_history, forkable, unable
+from .holding import How
 from .link import AgentSpec
 from .live import LiveSessions
-from .orphans import end_orphans
+from .parts import CANCEL_DEADLINE, Parts
 from .provisions import Provisions
-from .recovery import LEFT_OPEN, closing_events, end_open, fold
-from .session import CANCEL_DEADLINE, HubSession
+from .recovery import closing_events, end_open, fold
+from .session import HubSession
+from .succession import Inheritance, leave_in_order, take_over
 from .surroundings import Surroundings
 
 __all__ = ["Hub"]
@@ -46,9 +50,6 @@ IDLE_TIMEOUT = 30 * 60.0
 """Seconds that an agent is kept although it has nothing to do."""
 LOOK = 60.0
 """Seconds between two looks for such agents, at most."""
-HUB_ID = "hub.id"
-CLEAN = "hub.closed"
-"""Settings: whose processes are ours, and whether the last hub came to an orderly end."""
 
 
 class Hub:
@@ -86,20 +87,28 @@ class Hub:
         self._hub_id = ""
         self._sessions = LiveSessions()
         self._loading: dict[str, asyncio.Task[HubSession]] = {}
+        self._deleting: set[str] = set()
         self._surroundings: dict[str, Surroundings] = {}
         self._ending: asyncio.Task[bool] | None = None
         self._closing: asyncio.Task[None] | None = None
+        self.discovery = Discovery(self.log, self.session, self._check_agent, check_directory, self.delete_session)
+        """Sessions that were begun elsewhere."""
 
     async def __aenter__(self) -> Self:
         await self.log.open()
         try:
-            await self._take_over()
+            self._inherit(await take_over(self.log))
         except BaseException:
             await self.log.close()
             raise
         if self._idle_timeout > 0:
             self._resting = asyncio.get_running_loop().create_task(self._rest_agents(), name="ending idle agents")
         return self
+
+    def _inherit(self, had: Inheritance) -> None:
+        self._hub_id = self.discovery.hub_id = had.hub_id
+        self.orphans_ended, self.recovered = had.orphans_ended, had.recovered
+        self.notices += [*self.log.notices, *had.notices]
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -127,9 +136,7 @@ class Hub:
         self._sessions.clear()
         try:
             if is_clean:
-                await self.log.settings.set(CLEAN, True)
-        except LogError as exc:
-            logger.info("the log could not be told of the orderly end: %s", exc)
+                await leave_in_order(self.log)
         finally:
             await self.log.close()
 
@@ -150,6 +157,7 @@ class Hub:
     async def _end_sessions(self) -> bool:
         for task in list(self._loading.values()):
             await asyncio.wait((task,))
+        await self.discovery.close()
         sessions = list(self._sessions.values())
         endings = await asyncio.gather(*(session.close() for session in sessions), return_exceptions=True)
         failures = [ending for ending in endings if isinstance(ending, BaseException)]
@@ -176,8 +184,8 @@ class Hub:
         """
         self.check_open()
         await self._check_agent(agent)
-        directory = await _directory(cwd)
-        rules = parse_policy(policy) if policy is not None else None
+        directory = await check_directory(cwd)
+        rules = _stored(policy)
         session_id = f"ses_{secrets.token_hex(8)}"
         record = await self.log.sessions.create(
             session_id,
@@ -185,12 +193,12 @@ class Hub:
             cwd=str(directory),
             title=title,
             status="idle",
-            policy=msgspec.to_builtins(rules) if rules is not None else None,
+            policy=rules,
         )
         self.check_open()
         if choosable:
             self._around(session_id).agents = self.agents
-        session = self._adopt(record, Session(id=session_id))
+        session = self._take_in(record, Session(id=session_id))
         if start:
             await session.start()
         return session
@@ -205,7 +213,7 @@ class Hub:
         """
         self.check_open()
         parent = await self.session(session_id)
-        directory = await _directory(cwd or parent.cwd)
+        directory = await check_directory(cwd or parent.cwd)
         until, turns, origin = parent.state.seq, parent.state.turns, forkable(parent)
         record = await self.log.sessions.get(session_id)
         fork_id = f"ses_{secrets.token_hex(8)}"
@@ -230,6 +238,32 @@ class Hub:
             raise
         return Fork(fork, until)
 
+    async def watch_session(self, found: DiscoveredSession, *, policy: Any = None) -> HubSession:
+        """The session that tells what happens in one that another program runs; again it is the same.
+
+        Raises HubError when this hub looks for none.
+        """
+        self.check_open()
+        return await self.discovery.watch(found, _stored(policy))
+
+    async def adopt_session(
+        self,
+        found: DiscoveredSession | str,
+        how: How = "resume",
+        *,
+        by: str = "user",
+        pid: int | None = None,
+        policy: Any = None,
+    ) -> HubSession:
+        """Go on with a session that was begun elsewhere, or is watched here; see `Discovery.adopt`.
+
+        Raises UnknownSession, NotFound, Held, UnknownAgent, Unsupported, AgentFailed, HubError.
+        """
+        self.check_open()
+        if isinstance(found, str):
+            found = await self.discovery.of_record(await self.log.sessions.get(found))
+        return await self.discovery.adopt(found, how, by=by, pid=pid, policy=_stored(policy))
+
     async def _check_agent(self, name: str) -> None:
         """Raises UnknownAgent for one that is not here, also not since a moment ago."""
         advice = None
@@ -244,6 +278,8 @@ class Hub:
 
         One whose agent is no longer configured can be read, and not prompted.
         """
+        if session_id in self._deleting:
+            raise UnknownSession(session_id)
         live = self._sessions.wake(session_id)
         if live is not None:
             return live
@@ -260,7 +296,7 @@ class Hub:
         if closing_events(state, self.log.now(), queued):  # begun after a turn, so no status told of it when a hub died
             state = await end_open(self.log, record)
             record = await self.log.sessions.get(session_id)
-        return self._adopt(record, state)
+        return self._take_in(record, state)
 
     def _loaded(self, session_id: str, task: asyncio.Task[HubSession]) -> None:
         self._loading.pop(session_id, None)
@@ -279,6 +315,7 @@ class Hub:
     async def release(self, session_id: str) -> None:
         """End a session's agent and forget what is known of it here; the next `session` takes it up from the log."""
         session = self._sessions.get(session_id)
+        await self.discovery.left(session_id)
         if session is not None:
             try:
                 await session.close()
@@ -303,8 +340,14 @@ class Hub:
 
     async def delete_session(self, session_id: str) -> None:
         """End a session and delete it with all its events. Raises UnknownSession."""
-        await self.release(session_id)
-        await self.log.sessions.delete(session_id)
+        self._deleting.add(session_id)  # nobody is given it any more, or it would stay in memory without a log
+        try:
+            if (loading := self._loading.get(session_id)) is not None:
+                await asyncio.wait((loading,))
+            await self.release(session_id)
+            await self.log.sessions.delete(session_id)
+        finally:
+            self._deleting.discard(session_id)
         self._surroundings.pop(session_id, None)
 
     def check_open(self) -> None:
@@ -315,8 +358,9 @@ class Hub:
     def _around(self, session_id: str) -> Surroundings:
         return self._surroundings.setdefault(session_id, Surroundings())
 
-    def _adopt(self, record: SessionRecord, state: Session) -> HubSession:
-        session = self._sessions[record.id] = HubSession(
+    def _take_in(self, record: SessionRecord, state: Session) -> HubSession:
+        """A session is in memory from now on."""
+        parts = Parts(
             self.log,
             record,
             state,
@@ -327,7 +371,10 @@ class Hub:
             hub_id=self._hub_id,
             home=self.home,
             surroundings=self._around(record.id),
+            claim=self.discovery.holding.claim(record),
         )
+        session = self._sessions[record.id] = HubSession(self.log, record, parts)
+        self.discovery.loaded(session)
         return session
 
     # -- approvals --
@@ -353,60 +400,7 @@ class Hub:
         """From now on it answers nothing. Raises UnknownRecord."""
         return await self.log.rules.revoke(rule_id)
 
-    # -- recovery --
 
-    async def _take_over(self) -> None:
-        """Find out who was here before, and put an end to what a hub that died left open or running."""
-        self.notices += self.log.notices
-        before = await self.log.settings.get(HUB_ID)
-        was_clean = await self.log.settings.remove(CLEAN)
-        self._hub_id = before or f"hub_{secrets.token_hex(8)}"
-        if before is None:
-            await self.log.settings.set(HUB_ID, self._hub_id)
-        else:  # also after an orderly end: looking costs little, and nobody else ever would
-            self.orphans_ended = await asyncio.to_thread(end_orphans, before)
-        # a pause or an error outlives its turn, so after a crash those may have something open as well
-        for status in LEFT_OPEN if was_clean else (*LEFT_OPEN, "paused", "error"):
-            for record in await self._all_with(status):
-                await self._recover(record)
-
-    async def _all_with(self, status: str) -> list[SessionRecord]:
-        found: list[SessionRecord] = []
-        page: SessionPage | None = None
-        while page is None or page.next is not None:
-            before = page.next if page is not None else None
-            page = await self.log.sessions.list(archived=None, status=status, before=before, limit=200)
-            found += page.sessions
-        return found
-
-    async def _recover(self, record: SessionRecord) -> None:
-        try:
-            state = await end_open(self.log, record)
-        except Exception as exc:  # one session that cannot be recovered must not keep all others away
-            logger.info("session %s could not be recovered", record.id, exc_info=exc)
-            self.notices.append(f"session {record.id} could not be recovered: {exc}")
-            return
-        if state.seq > record.last_seq:
-            self.recovered.append(record.id)
-
-
-async def _directory(cwd: str | Path) -> Path:
-    """Where a session can work. Raises HubError."""
-    directory = Path(cwd)
-    if (wrong := await asyncio.to_thread(_wrong_with, directory)) is not None:
-        raise HubError(f"{str(cwd)!r} {wrong}", field="cwd", cwd=str(cwd))
-    if sound(str(directory)) != str(directory):  # no message could name it to an agent
-        message = f"the name of {str(cwd)!r} is not UTF-8; rename the directory"
-        raise HubError(message, field="cwd", cwd=ascii(str(cwd)))
-    return directory
-
-
-def _wrong_with(directory: Path) -> str | None:
-    """Why no session can work there; None if one can."""
-    if not directory.is_absolute():
-        return "is not absolute; give the absolute path of the project's directory"
-    # os.path's say no, where the path's own raise, to a name that no system takes
-    if os.path.isdir(directory):  # noqa: PTH112
-        return None
-    what = "is no directory" if os.path.exists(directory) else "does not exist"  # noqa: PTH110
-    return f"{what}; give the absolute path of the project's directory"
+def _stored(policy: Any) -> dict[str, Any] | None:
+    """A policy as records have it. Raises ValidationError."""
+    return msgspec.to_builtins(parse_policy(policy)) if policy is not None else None

@@ -9,24 +9,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
 
-from ..acp.errors import METHOD_NOT_FOUND, ConnectionClosed, RequestError
+from ..acp.errors import METHOD_NOT_FOUND, RESOURCE_NOT_FOUND, ConnectionClosed, RequestError
 from ..adapters.known import without_flaws
-from ..adapters.running import INITIALIZE_TIMEOUT, Owner, RunningAgent, start_agent
+from ..adapters.running import HUB, INITIALIZE_TIMEOUT, Owner, RunningAgent, start_agent
 from .choices import Choices
 from .provisions import Provisions
 from .serving import CLIENT_CAPABILITIES
 from .surroundings import Surroundings
 
-__all__ = ["AUTH_REQUIRED", "AgentLink", "AgentSpec", "Setup"]
+__all__ = ["AUTH_REQUIRED", "HUB", "AgentLink", "AgentSpec", "Claim", "Setup"]
 
 AUTH_REQUIRED = -32000
-HUB = "PILOTHOUSE_HUB"
-"""Names a variable that tells whose hub a process belongs to, so that a later hub finds what a dead one left."""
 
 _decode = msgspec.json.Decoder().decode
 
@@ -58,13 +56,23 @@ class Setup(Struct, frozen=True):
     refused: dict[str, str] = {}
 
 
+class Claim(Protocol):
+    """Sees to it that a session which an agent keeps has one writer, whoever runs that agent."""
+
+    async def take(self, agent: str, session_id: str) -> None:
+        """Have a session, before anything is written to it. Raises Held."""
+
+    async def give_back(self) -> None:
+        """The agent that had it has ended. Again is no harm."""
+
+
 class AgentLink:
     """At most one running agent for one session.
 
     `opened` is called when an agent has taken up the session, before anyone who waits for that; `ended` when an agent
-    that had is gone, unless the link ended it; `dropped` when the link has ended one, or its start. `chosen` tells what
-    was chosen in the session; it is asked before an agent is started anew, so that nothing that one says can change the
-    answer.
+    that had is gone, unless the link ended it; `dropped` when the link has ended one, or its start; `told` with what a
+    start waits for that takes its time. `chosen` tells what was chosen in the session; it is asked before an agent is
+    started anew, so that nothing that one says can change the answer.
     """
 
     def __init__(
@@ -77,16 +85,22 @@ class AgentLink:
         ended: Callable[[ConnectionClosed], None],
         chosen: Callable[[], Awaitable[Choices]] | None = None,
         dropped: Callable[[], None] | None = None,
+        told: Callable[[str], None] | None = None,
         hub_id: str = "",
         surroundings: Surroundings | None = None,
+        claim: Claim | None = None,
     ) -> None:
         self._spec = spec
+        self._claim = claim
+        self.never_anew = False
+        """Whether an agent that does not know the session any more has failed."""
         self._owner = owner
         self._cwd = cwd
         self._opened = opened
         self._ended = ended
         self._chosen = chosen
         self._dropped = dropped
+        self._told = told
         self._current: dict[str, Any] | None = None
         self._hub_id = hub_id
         self._agent: RunningAgent | None = None
@@ -180,6 +194,7 @@ class AgentLink:
             env=env,
             client_capabilities=without_flaws(CLIENT_CAPABILITIES, self._spec.command),
             timeout=self._spec.start_timeout,
+            told=self._told,
         )
         return self._agent
 
@@ -200,11 +215,16 @@ class AgentLink:
             current["configOptions"] = options
 
     async def _open(self, known: str | None) -> RunningAgent:
-        chosen = await self._chosen() if self._chosen is not None and known is not None else None
+        had_any = known is not None or self.around.origin is not None  # a fork has the choices of its parent
+        chosen = await self._chosen() if self._chosen is not None and had_any else None
         try:
             self._current = {} if chosen is not None else None
             agent = await self._start()
+            if self._claim is not None and known is not None:
+                await self._claim.take(self.name, known)
             setup = await self._take_up(agent, known)
+            if self._claim is not None and setup.session_id != known:
+                await self._claim.take(self.name, setup.session_id)
             if chosen is not None:
                 setup = await self._restore(agent, setup, chosen)
         except RequestError as exc:
@@ -226,7 +246,7 @@ class AgentLink:
         params: dict[str, Any] = {"cwd": self._cwd, **self.given.params(agent.capabilities)}
         self.directories = tuple(params.get("additionalDirectories", ()))
         refused: dict[str, str] = {}
-        if known is not None and known != self._distrusted:
+        if known is not None and (known != self._distrusted or self.never_anew):
             for how, method in _ways(agent):
                 try:
                     self.is_replaying = how == "loaded"
@@ -241,6 +261,10 @@ class AgentLink:
                     raise
                 finally:
                     self.is_replaying = False
+        if self.never_anew and known is not None:
+            why = "; ".join(refused.values()) or "it can neither resume nor load a session"
+            message = f"{self.name} cannot go on with its session {known}: {why}"
+            raise RequestError(RESOURCE_NOT_FOUND, message, {"refused": refused})
         if self.around.origin is not None:
             return await self._fork(agent, self.around.origin, params)
         return await self._begin(agent, "session/new", params, "reset" if known is not None else "new", refused)
@@ -290,6 +314,11 @@ class AgentLink:
             self.session_id = None
         self._ended(end)
         await agent.stop(timeout=0.5)  # what it left behind
+        await self._give_back()
+
+    async def _give_back(self) -> None:
+        if self._claim is not None:
+            await self._claim.give_back()
 
     # -- ends --
 
@@ -337,6 +366,7 @@ class AgentLink:
                 await asyncio.wait((watching,))
         if agent is not None:
             await agent.stop()
+            await self._give_back()
         if self._dropped is not None:
             self._dropped()
 

@@ -15,6 +15,7 @@ from msgspec import Raw, Struct
 
 from ..acp.errors import RequestError
 from ..acp.framing import LARGE, breath
+from ..acp.nesting import is_too_deep
 from ..acp.watching import Diagnostic
 from ..adapters.running import RawUpdate
 from ..dialects.acp import is_plain, read_update
@@ -27,6 +28,7 @@ from ..model.events import (
     PlanModeEvent,
     ThinkingDeltaEvent,
 )
+from .artifacts import Artifacts
 from .choices import tells_mode
 from .conduct import Conduct
 from .link import AgentLink
@@ -67,12 +69,14 @@ class Listener:
         recorder: Recorder,
         serving: Serving,
         conduct: Conduct,
+        artifacts: Artifacts,
         link: Callable[[], AgentLink],
     ) -> None:
         self._log = log
         self._recorder = recorder
         self._serving = serving
         self._conduct = conduct
+        self._artifacts = artifacts
         self._link = link
         self.modes_told = 0
         """How often the agent has said which mode it is in."""
@@ -103,6 +107,7 @@ class Listener:
                 recorder.record(events)
             else:
                 self._conduct.watch(events)
+                self._artifacts.watch(events)
                 recorder.record(events, also=self._titles(events))
                 if isinstance(events[0], CHOSEN) and _name(update) in CHOICES and tells_mode(_value(update)):
                     self.modes_told += 1
@@ -187,6 +192,8 @@ async def _read_in_steps(update: Raw | bytes) -> tuple[bytes, Any]:
     data = bytes(update)
     plain = is_plain(data)
     await asyncio.sleep(pause)
+    plain = plain and not is_too_deep(data)
+    await asyncio.sleep(pause)
     typed = read_update(data) if plain else None
     await asyncio.sleep(pause)
     return data, typed
@@ -204,7 +211,10 @@ def _name(update: Raw | bytes) -> str:
 
 
 def _value(update: Raw | bytes) -> Any:
+    data = bytes(update)
     try:
-        return msgspec.json.decode(update)
+        if not is_too_deep(data):
+            return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return bytes(update)[:2000].decode(errors="replace")
+        pass  # what can be read of it is kept as text
+    return data[:2000].decode(errors="replace")

@@ -14,7 +14,7 @@ import signal
 import time
 from pathlib import Path
 
-from .families import LINUX, _Entry, _is_running, _processes
+from .families import LINUX, Entry, all_entries, is_running
 from .link import HUB
 
 __all__ = ["end_orphans"]
@@ -41,14 +41,14 @@ def end_orphans(hub_id: str) -> int:
     return count
 
 
-def _find(hub_id: str, known: list[_Entry]) -> list[_Entry]:
+def _find(hub_id: str, known: list[Entry]) -> list[Entry]:
     """Those who have the mark, those who were found before, and whoever is below them or in a group with them.
 
     A process that was given another environment is known only by its relatives, so it is remembered: they may end
     before it does. Whatever has the mark is in a group that began with an agent or a terminal, never in ours.
     """
     mark = f"{HUB}={hub_id}".encode()
-    entries = {entry.pid: entry for entry in _processes()}
+    entries = {entry.pid: entry for entry in all_entries()}
     spared = _lineage(entries)
     own = {entries[pid].group for pid in spared if pid in entries}
     found = {entry.pid for entry in known if entry.pid in entries and entries[entry.pid].start == entry.start}
@@ -65,7 +65,7 @@ def _find(hub_id: str, known: list[_Entry]) -> list[_Entry]:
     return [entries[pid] for pid in found]
 
 
-def _lineage(entries: dict[int, _Entry]) -> set[int]:
+def _lineage(entries: dict[int, Entry]) -> set[int]:
     """This process and those above it: one that was started by an agent may itself become a hub."""
     lineage: set[int] = set()
     pid = os.getpid()
@@ -82,13 +82,13 @@ def _has(pid: int, mark: bytes) -> bool:
         return False
 
 
-def _signal(entries: list[_Entry], number: int) -> None:
+def _signal(entries: list[Entry], number: int) -> None:
     for entry in entries:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(entry.pid, number)
 
 
-def _wait_gone(entries: list[_Entry], seconds: float) -> None:
+def _wait_gone(entries: list[Entry], seconds: float) -> None:
     deadline = time.monotonic() + seconds
-    while any(_is_running(entry) for entry in entries) and time.monotonic() < deadline:
+    while any(is_running(entry) for entry in entries) and time.monotonic() < deadline:
         time.sleep(STEP)

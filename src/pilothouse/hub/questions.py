@@ -60,7 +60,7 @@ class Questions:
             self._settle(question_id, "cancel", None)
             raise
 
-    def answer(self, question_id: str, answer: Any, action: Action, by: str) -> None:
+    def answer(self, question_id: str, answer: Any, action: Action, by: str, device_id: str | None) -> None:
         """A person answers. The same answer again changes nothing.
 
         Raises UnknownApproval, DecidedOtherwise, Unsupported.
@@ -76,7 +76,7 @@ class Questions:
         elif known is None:
             raise UnknownApproval(f"there is no question {question_id!r}", questionId=question_id)
         elif known.pending:
-            self._answer_tool(known.tool_call_id or "", question_id, answer, action, by)
+            self._answer_tool(known.tool_call_id or "", question_id, answer, action, by, device_id)
             return
         else:
             outcome, told = known.outcome or "cancelled", known.answer
@@ -84,13 +84,16 @@ class Questions:
             message = f"{question_id!r} was {outcome} already"
             raise DecidedOtherwise(message, questionId=question_id, outcome=outcome, answer=told)
 
-    def _answer_tool(self, call_id: str, question_id: str, answer: Any, action: Action, by: str) -> None:
+    def _answer_tool(
+        self, call_id: str, question_id: str, answer: Any, action: Action, by: str, device_id: str | None
+    ) -> None:
         """Answer a question of a tool: when the last of its questions has an answer, the call is allowed with them."""
         request_id = self._approvals.pending_for(call_id)
         if request_id is None:
             raise Unsupported("the agent offers no way to answer this; send it as a prompt", questionId=question_id)
+        maker: dict[str, Any] = {"by": by, "device_id": device_id}
         if action != "accept":
-            self._approvals.resolve(request_id, approved=False, reason="The user did not want to answer.", by=by)
+            self._approvals.resolve(request_id, approved=False, reason="The user did not want to answer.", **maker)
             return
         answers = self._tool_answers.setdefault(call_id, {})
         answers[question_id] = answer
@@ -98,7 +101,7 @@ class Questions:
         if all(one.question_id in answers for one in open_ones):
             texts = {one.question: answers[one.question_id] for one in open_ones}
             del self._tool_answers[call_id]
-            self._approvals.resolve(request_id, approved=True, by=by, meta={"answers": texts})
+            self._approvals.resolve(request_id, approved=True, **maker, meta={"answers": texts})
 
     def _settle(self, question_id: str, action: Action, answer: Any) -> None:
         asked = self._asked.pop(question_id, None)

@@ -16,13 +16,13 @@ import logging
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from ..dialects.acp import Translator
 from ..log.base import EventLog
 from ..log.errors import LogError
 from ..log.records import Change, SessionRecord
-from ..model.events import ACPEvent, Event, SessionStatusChangedEvent, utc_now
+from ..model.events import ACPEvent, Event, NotificationEvent, SessionStatusChangedEvent, utc_now
 from ..model.session import ACTIVE, Session, shed
 from .errors import NotStored
 from .recovery import end_open
@@ -120,6 +120,14 @@ class Recorder:
         events = self.translator.fact(name, data, self.now())
         self.record(events, also=also)
         return events
+
+    def notify(self, level: Literal["info", "warning", "error", "success"], title: str, message: str) -> None:
+        """Tell whoever follows the session something that no agent said."""
+        session_id = self.session.id
+        event = NotificationEvent(
+            seq=0, session_id=session_id, timestamp=self.now(), level=level, title=title, message=message
+        )
+        self.record([event])
 
     def _schedule(self) -> None:
         if not self._scheduled:

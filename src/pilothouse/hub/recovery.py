@@ -2,6 +2,7 @@
 
 The log is the truth. A session whose last events say that a turn was under way gets the events that a hub would have
 written had it known that it was going to die. The same is done when the log had refused events: what it has, counts.
+A turn of a session that another program runs is none of the hub's: it ends when the record of that program says so.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from ..model.events import (
     decode_event,
 )
 from ..model.records import TextContent
-from ..model.session import ACTIVE, Message, Session, TextRun, Thought, shed
+from ..model.session import ACTIVE, WAITING, Message, Session, TextRun, Thought, shed
+from .finding import watched_id
 
 __all__ = ["MESSAGE", "closing_events", "end_open", "fold"]
 
@@ -82,7 +84,8 @@ async def end_open(
     """
     state, queued = await fold(log, record.id)
     left = [prompt_id for prompt_id in queued if prompt_id not in waiting]
-    events = closing_events(state, log.now(), left, failure=failure)
+    goes_on = failure is None and watched_id(record) is not None and record.archived is None
+    events = closing_events(state, log.now(), left, failure=failure, goes_on=goes_on)
     message = _message(failure)
     moved = [event.to for event in events if isinstance(event, SessionStatusChangedEvent)]
     status = moved[-1] if moved else state.status
@@ -104,10 +107,19 @@ def _message(failure: BaseException | None) -> str:
 
 
 def closing_events(
-    session: Session, now: str, queued: Collection[str] = (), *, failure: BaseException | None = None
+    session: Session,
+    now: str,
+    queued: Collection[str] = (),
+    *,
+    failure: BaseException | None = None,
+    goes_on: bool = False,
 ) -> list[Event]:
-    """The events that end everything that is open; none for a session at rest, unless there is a failure to tell."""
+    """The events that end everything that is open; none for a session at rest, unless there is a failure to tell.
+
+    With `goes_on` a turn that is open, and its calls, are another program's and stay so.
+    """
     events: list[Event] = []
+    goes_on = goes_on and session.turn is not None and session.turn.open
     message = _message(failure)
 
     def emit(cls: type[Event], **fields: Any) -> None:
@@ -136,6 +148,10 @@ def closing_events(
         )
     for question in session.pending_questions:
         fact("question_answered", questionId=question.question_id, outcome="cancelled", answer=None)
+    if goes_on:
+        if (session.pending_approvals or session.pending_questions) and session.status in WAITING:
+            emit(SessionStatusChangedEvent, from_=session.status, to="running", reason=message)
+        return events
     for call in session.tool_calls:
         if not call.ended:
             error = ACPError(code="interrupted", message=message, recoverable=True)

@@ -20,7 +20,7 @@ from ..log.records import SessionRecord
 from .agent_choice import agent_option, check_change, record_change
 from .choices import Choices
 from .errors import AgentFailed, HubError
-from .link import AgentLink, AgentSpec, Setup
+from .link import AgentLink, AgentSpec, Claim, Setup
 from .listening import Listener
 from .provisions import Provisions
 from .recorder import Recorder
@@ -31,6 +31,8 @@ __all__ = ["SessionAgent"]
 
 FAILURES = (SpawnError, ConnectionClosed, RequestError, TimeoutError)
 """How a start fails."""
+_OWN = ("errorKind", "stderrTail")
+"""What an agent says of its error that is also for whoever asked for the start."""
 
 
 class SessionAgent:
@@ -54,6 +56,7 @@ class SessionAgent:
         is_untouched: Callable[[], bool],
         check_not_over: Callable[[], None],
         hub_id: str = "",
+        claim: Claim | None = None,
     ) -> None:
         self.name = record.agent
         self.known = record.agent_session_id
@@ -78,9 +81,13 @@ class SessionAgent:
             ended=ended,
             chosen=chosen,
             dropped=dropped,
+            told=self._tell,
             hub_id=hub_id,
             surroundings=around,
+            claim=claim,
         )
+        adopted = record.meta.get("adopted")
+        self.link.never_anew = isinstance(adopted, dict) and adopted.get("how") != "fork"
 
     # -- in use --
 
@@ -136,8 +143,15 @@ class SessionAgent:
             return self.link.process
 
     def not_started(self, exc: BaseException) -> AgentFailed:
-        methods = self.link.initialized.get("authMethods")
-        return AgentFailed(f"{self.name} could not be started: {exc}", agent=self.name, authMethods=methods)
+        own = exc.data if isinstance(exc, RequestError) and isinstance(exc.data, dict) else {}
+        told = {name: own.get(name) for name in _OWN} | {"authMethods": self.link.initialized.get("authMethods")}
+        known = {name: value for name, value in told.items() if value is not None}
+        return AgentFailed(f"{self.name} could not be started: {exc}", agent=self.name, **known)
+
+    def _tell(self, what: str) -> None:
+        """What the start waits for, to whoever follows the session."""
+        title, _, message = what.partition("; ")
+        self._recorder.notify("info", title, message[:1].upper() + message[1:])
 
     def _taken_up(self, setup: Setup) -> None:
         recorder = self._recorder

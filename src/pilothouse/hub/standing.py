@@ -59,7 +59,15 @@ class StandingRules:
         return [self._log.rules.hitting(rule_id) for rule_id in used]
 
     def remembering(
-        self, event: ApprovalRequestedEvent, allowed: bool, scope: Remember, now: str, seconds: float | None = None
+        self,
+        event: ApprovalRequestedEvent,
+        allowed: bool,
+        scope: Remember,
+        now: str,
+        seconds: float | None = None,
+        *,
+        by: str | None = None,
+        device_id: str | None = None,
     ) -> RuleRecord | None:
         """The rule that will answer the same question, for so many seconds or for good; None when none safely can."""
         if scope == "once":
@@ -76,6 +84,9 @@ class StandingRules:
             effect=effect,
             created=now,
             expires=later(seconds) if seconds is not None else None,
+            made_by=by,
+            device_id=device_id,
+            approval_id=event.request_id,
         )
 
 

@@ -11,13 +11,14 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from ..acp.model import to_wire
+from ..dialects.acp import to_content
 from ..dialects.acp.content import as_blocks
 from ..log.base import EventLog
 from ..model.events import CustomEvent, Event, SessionErrorEvent, decode_event
 from .editors import Editor
 from .errors import QueueFull
 
-__all__ = ["Prompt", "PromptQueue", "TurnResult", "digest_of", "result_of", "stored_result", "title_of"]
+__all__ = ["Prompt", "PromptQueue", "TurnResult", "digest_of", "result_of", "shown", "stored_result", "title_of"]
 
 QUEUE_LIMIT = 100
 LONGEST_TITLE = 80
@@ -122,6 +123,11 @@ def digest_of(content: Any) -> str:
     """What tells the content of one request from that of another. Text, and a block of that text, are the same."""
     blocks = to_wire(as_blocks(content))
     return hashlib.sha256(msgspec.json.encode(blocks, order="deterministic")).hexdigest()
+
+
+def shown(content: Any) -> list[dict[str, Any]]:
+    """A prompt as events show it."""
+    return [msgspec.to_builtins(to_content(block)) for block in as_blocks(content)]
 
 
 def title_of(content: Sequence[Mapping[str, Any]]) -> str | None:

@@ -14,10 +14,9 @@ from ..log.errors import LogClosed
 from ..log.follow import Follower
 from ..model.events import Event, decode_event
 from ..model.session import Session
-from .conversation import shown
 from .recorder import Recorder
 from .transcript import Transcript
-from .turns import PromptQueue
+from .turns import PromptQueue, shown
 
 __all__ = ["SessionView"]
 

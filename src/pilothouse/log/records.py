@@ -74,7 +74,11 @@ class Approval(Record, frozen=True, kw_only=True):
 
 
 class Rule(Record, frozen=True, kw_only=True):
-    """What is answered without asking. `scope_key` is the session id, the project's directory, or empty."""
+    """What is answered without asking. `scope_key` is the session id, the project's directory, or empty.
+
+    `made_by` signed the decision of `approval_id` that it came of, `device_id` is the device that did, if it was one;
+    None for rules of older files.
+    """
 
     table = "rules"
     documents = ("rule",)
@@ -89,6 +93,9 @@ class Rule(Record, frozen=True, kw_only=True):
     hits: int = 0
     last_hit: str | None = None
     revoked: str | None = None
+    made_by: str | None = None
+    device_id: str | None = None
+    approval_id: str | None = None
 
     def active(self, now: str) -> bool:
         return self.revoked is None and (self.expires is None or self.expires > now)

@@ -33,7 +33,7 @@ _NAMES = {
         RenameCommand ResumeCommand SendMessageCommand SetConfigOptionCommand SetModeCommand SetModelCommand
         SetPermissionPolicyCommand TerminateCommand encode_command parse_command
     """,
-    "discovery": "AgentDataPaths DiscoveredSession SessionDiscoveryEvent StartSessionOptions",
+    "discovery": "AgentDataPaths DiscoveredSession DiscoveredStatus SessionDiscoveryEvent StartSessionOptions",
     "errors": "ACPError ValidationError",
     "events": """
         ACPEvent ACPEventBase ACP_MIN_VERSION ACP_VERSION ApprovalRequestedEvent ApprovalResolvedEvent

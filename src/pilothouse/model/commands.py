@@ -20,6 +20,7 @@ from msgspec import Meta, Struct, StructMeta
 from ..acp import lenient
 from ..acp.model import encode, to_wire
 from ..acp.naming import camel
+from ..acp.nesting import TOO_DEEP, is_deep
 from ..acp.schema import ContentBlock, TextContentBlock
 from .errors import ValidationError
 from .policy import Policy, parse_policy
@@ -281,6 +282,8 @@ def _plain(obj: Any) -> dict[str, Any]:
         raise ValidationError(f"Expected a command as JSON: {_printable(str(exc))}") from None
     if not isinstance(fields, dict):
         raise ValidationError(f"Expected an object with `command`, got {_shown(fields)}")
+    if is_deep(fields):
+        raise ValidationError(f"Expected a command, got one that is {TOO_DEEP}")
     return fields
 
 

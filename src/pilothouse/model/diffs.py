@@ -1,21 +1,18 @@
 """Unified diffs and line counts between two texts.
 
 A line ends at `\\n` and nowhere else: a carriage return, form feed or U+2028 is part of its line, or applying the diff
-would not give the new text back. The longest common subsequence is difflib's with its junk heuristic off; what is
-equal at both ends is stripped first, a large rest is cut into pieces at lines that occur once on either side, and a
-piece that is still too large for a quadratic search is replaced as a whole; the diff then says `truncated`.
+would not give the new text back. Diffs of large texts are made on an event loop: what is equal at both ends is not even
+split into lines, the search for what else is in common is bounded (`common_lines.py`), and of a change that is too long
+only as much is written as is shown. What was not searched is replaced as a whole; the diff then says `truncated`.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from difflib import SequenceMatcher
-from itertools import islice
+from collections.abc import Iterator
 
 import msgspec
 
+from .common_lines import Block, Search
 from .records import ChangeType
 
 __all__ = ["DEFAULT_LIMIT", "Diff", "change_type", "split_lines", "unified_diff"]
@@ -23,12 +20,8 @@ __all__ = ["DEFAULT_LIMIT", "Diff", "change_type", "split_lines", "unified_diff"
 DEFAULT_LIMIT = 256 * 1024
 """Characters of diff text; beyond it lines are left out."""
 
-# What one search may cost. A pass of difflib looks at every old line and at every pair of equal lines, and there is a
-# pass for each block it finds: with these limits its worst cases stay under a second, and code far below them.
-_MAX_PRODUCT = 1_000_000
-_MAX_PAIRS = 60_000
-# the same for all pieces of a diff together
-_MAX_TOTAL = 3_000_000
+LINES = 100_000
+"""Lines of both texts, without what is equal at their ends, beyond which they are not compared."""
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
 Opcode = tuple[str, int, int, int, int]
@@ -70,17 +63,27 @@ def unified_diff(
 
     Equal texts give an empty diff, also where a file is created empty.
     """
-    before, after = split_lines(old or ""), split_lines(new or "")
-    codes, coarse = _opcodes(before, after)
-    added = sum(j2 - j1 for tag, _, _, j1, j2 in codes if tag != "equal")
-    removed = sum(i2 - i1 for tag, i1, i2, _, _ in codes if tag != "equal")
+    context = max(context, 0)
+    skipped, old_part, new_part = _differing(old or "", new or "", context)
+    removed, added = map(_count, (old_part, new_part))
+    search = Search()
+    if is_whole := removed + added > LINES:  # the hunk is cut at the limit, so no more than that is needed of either
+        before, after = split_lines(old_part[:limit]), split_lines(new_part[:limit])
+        codes: list[Opcode] = [("replace", 0, len(before), 0, len(after))]
+    else:
+        before, after = split_lines(old_part), split_lines(new_part)
+        codes = list(_between(search.blocks(before, after), len(before), len(after)))
+        added = sum(j2 - j1 for tag, _, _, j1, j2 in codes if tag != "equal")
+        removed = sum(i2 - i1 for tag, i1, i2, _, _ in codes if tag != "equal")
     if not added and not removed:
         return Diff(text="", added=0, removed=0)
     kind = change_type(old, new)
     head = f"--- {'/dev/null' if kind == 'created' else _label('a', path)}\n"
     head += f"+++ {'/dev/null' if kind == 'deleted' else _label('b', new_path or path)}\n"
-    body, cut = _within(limit - len(head), (_hunk(group, before, after) for group in _groups(codes, max(context, 0))))
-    return Diff(text=head + body, added=added, removed=removed, truncated=coarse or cut)
+    room = limit - len(head)
+    hunks = (_hunk(group, before, after, skipped, room) for group in _groups(codes, context))
+    body, cut = _within(room, hunks)
+    return Diff(text=head + body, added=added, removed=removed, truncated=is_whole or search.is_coarse or cut)
 
 
 def _label(side: str, path: str) -> str:
@@ -88,74 +91,49 @@ def _label(side: str, path: str) -> str:
     return f"{side}/{path.lstrip('/')}".replace("\n", "\\n").replace("\r", "\\r")
 
 
-def _opcodes(before: list[str], after: list[str]) -> tuple[list[Opcode], bool]:
-    """What is equal and what is replaced, over the whole of both; whether a search was given up."""
-    blocks: list[tuple[int, int, int]] = []  # equal lines: where in old, where in new, how many
-    budget = _MAX_TOTAL
-    coarse = False
-    for i1, i2, j1, j2 in _pieces(before, after):
-        head = _common(before[i1:i2], after[j1:j2])
-        tail = _common(before[i1 + head : i2][::-1], after[j1 + head : j2][::-1])
-        blocks.append((i1, j1, head))
-        old, new = before[i1 + head : i2 - tail], after[j1 + head : j2 - tail]
-        cost = _cost(old, new)
-        if cost > budget:
-            coarse = True
-        elif cost:
-            budget -= cost
-            matcher = SequenceMatcher(None, old, new, autojunk=False)
-            blocks += ((i1 + head + a, j1 + head + b, size) for a, b, size in matcher.get_matching_blocks())
-        blocks.append((i2 - tail, j2 - tail, tail))
-    return list(_between(blocks, len(before), len(after))), coarse
+def _count(text: str) -> int:
+    return text.count("\n") + (text[-1:] not in ("", "\n"))
 
 
-def _cost(old: list[str], new: list[str]) -> int:
-    """Lines old × lines new, or more than all searches may cost when one search of the two would take too long."""
-    product = len(old) * len(new)
-    if product <= _MAX_PAIRS:
-        return product
-    counts = Counter(new)
-    pairs = sum(counts[line] for line in old)
-    return product if product <= _MAX_PRODUCT and pairs <= _MAX_PAIRS else _MAX_TOTAL + 1
+def _differing(old: str, new: str, context: int) -> tuple[int, str, str]:
+    """The lines of both that may differ, with as many equal ones around them as a hunk shows; how many lines of equal
+    text were left out before those."""
+    start = old.rfind("\n", 0, _common_start(old, new)) + 1
+    for _ in range(context):
+        start = old.rfind("\n", 0, max(start - 1, 0)) + 1
+    same = _common_end(old, new, start)
+    edge = old.find("\n", len(old) - same) if same else -1
+    for _ in range(context):
+        edge = old.find("\n", edge + 1) if edge >= 0 else -1
+    tail = len(old) - edge - 1 if edge >= 0 else 0
+    return old.count("\n", 0, start), old[start : len(old) - tail], new[start : len(new) - tail]
 
 
-def _pieces(before: list[str], after: list[str]) -> Iterator[tuple[int, int, int, int]]:
-    """Both texts whole when they are small; else cut before each line that anchors them to one another."""
-    i1 = j1 = 0
-    if _cost(before, after) > _MAX_TOTAL:
-        head = _common(before, after)
-        for i2, j2 in _anchors(before, after, head):
-            yield i1, i2, j1, j2
-            i1, j1 = i2, j2
-    yield i1, len(before), j1, len(after)
+def _common_start(old: str, new: str) -> int:
+    """How many characters are equal at the beginning, found by halves."""
+    low, high = 0, min(len(old), len(new))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if old[low:middle] == new[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
-def _anchors(before: list[str], after: list[str], start: int) -> list[tuple[int, int]]:
-    """Lines that occur once on either side, in the longest sequence that is in order on both (patience sorting)."""
-    once_old, once_new = _once(before, start), _once(after, start)
-    pairs = [(i, once_new[line]) for line, i in once_old.items() if line in once_new]
-    tops: list[int] = []  # the smallest place in new that ends a sequence of this length
-    piles: list[int] = []  # and which pair that is
-    previous: list[int] = []
-    for index, (_, j) in enumerate(pairs):
-        place = bisect_left(tops, j)
-        previous.append(piles[place - 1] if place else -1)
-        tops[place : place + 1] = [j]
-        piles[place : place + 1] = [index]
-    chain: list[tuple[int, int]] = []
-    index = piles[-1] if piles else -1
-    while index >= 0:
-        chain.append(pairs[index])
-        index = previous[index]
-    return chain[::-1]
+def _common_end(old: str, new: str, start: int) -> int:
+    """The same at the end, behind `start`."""
+    low, high = 0, min(len(old), len(new)) - start
+    while low < high:
+        middle = (low + high + 1) // 2
+        if old[len(old) - middle : len(old) - low] == new[len(new) - middle : len(new) - low]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
-def _once(lines: list[str], start: int) -> dict[str, int]:
-    counts = Counter(islice(lines, start, None))
-    return {line: place for place, line in enumerate(lines) if place >= start and counts[line] == 1}
-
-
-def _between(blocks: list[tuple[int, int, int]], old_end: int, new_end: int) -> Iterator[Opcode]:
+def _between(blocks: list[Block], old_end: int, new_end: int) -> Iterator[Opcode]:
     """Equal blocks in order, and what lies between them."""
     i = j = 0
     equal: Opcode | None = None
@@ -170,15 +148,6 @@ def _between(blocks: list[tuple[int, int, int]], old_end: int, new_end: int) -> 
         i, j = a + size, b + size
     if equal:
         yield equal
-
-
-def _common(left: Iterable[str], right: Iterable[str]) -> int:
-    count = 0
-    for one, other in zip(left, right, strict=False):
-        if one != other:
-            break
-        count += 1
-    return count
 
 
 def _groups(codes: list[Opcode], context: int) -> Iterator[list[Opcode]]:
@@ -203,15 +172,17 @@ def _groups(codes: list[Opcode], context: int) -> Iterator[list[Opcode]]:
 Hunk = tuple[int, int, list[str]]
 
 
-def _hunk(group: list[Opcode], before: list[str], after: list[str]) -> Hunk:
+def _hunk(group: list[Opcode], before: list[str], after: list[str], skipped: int, room: int) -> Hunk:
+    """A hunk, or the beginning of one that has more characters than there is room for."""
     lines: list[str] = []
     for tag, i1, i2, j1, j2 in group:
-        if tag == "equal":
-            lines += (_line(" ", line) for line in before[i1:i2])
-            continue
-        lines += (_line("-", line) for line in before[i1:i2])
-        lines += (_line("+", line) for line in after[j1:j2])
-    return group[0][1], group[0][3], lines
+        for mark, source in ((" ", before[i1:i2]),) if tag == "equal" else (("-", before[i1:i2]), ("+", after[j1:j2])):
+            for line in source:
+                lines.append(_line(mark, line))
+                room -= len(lines[-1])
+                if room < 0:
+                    return skipped + group[0][1], skipped + group[0][3], lines
+    return skipped + group[0][1], skipped + group[0][3], lines
 
 
 def _hunk_text(old: int, new: int, lines: list[str]) -> str:

@@ -5,11 +5,14 @@ Who looks for sessions, and where, is the adapters' business; nothing here reads
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from .records import Record
 
-__all__ = ["AgentDataPaths", "DiscoveredSession", "SessionDiscoveryEvent", "StartSessionOptions"]
+__all__ = ["AgentDataPaths", "DiscoveredSession", "DiscoveredStatus", "SessionDiscoveryEvent", "StartSessionOptions"]
+
+DiscoveredStatus: TypeAlias = Literal["running", "waiting", "idle"]
+"""What a session that somebody else runs does: it works, it waits for its user's decision, or it waits for a prompt."""
 
 
 class AgentDataPaths(Record):
@@ -21,7 +24,12 @@ class AgentDataPaths(Record):
 
 
 class DiscoveredSession(Record):
-    """A session that an agent keeps on its own, whoever started it. Times are ISO 8601."""
+    """A session that an agent keeps on its own, whoever started it. Times are ISO 8601.
+
+    Added by Pilothouse: `status` and `model`; `pid`, the process that has the session now, if one was found for sure
+    that no hub started; `hub_session_id`, the hub's own session that watches it or has adopted it;
+    `integration_method`, how its events are come by.
+    """
 
     id: str
     agent: str
@@ -31,6 +39,11 @@ class DiscoveredSession(Record):
     last_activity: str
     last_message: str | None = None
     session_name: str | None = None
+    status: DiscoveredStatus | None = None
+    model: str | None = None
+    pid: int | None = None
+    hub_session_id: str | None = None
+    integration_method: str | None = None
 
 
 class SessionDiscoveryEvent(Record):

@@ -259,7 +259,7 @@ class ApprovalRequestedEvent(Event, tag="approval:requested"):
 class ApprovalResolvedEvent(Event, tag="approval:resolved"):
     """The decision. `cancelled` (added) is when the turn ended or the hub restarted before anyone decided.
 
-    Added: the option that was chosen, and who or which rule decided.
+    Added: the option that was chosen, and who or which rule decided; `deviceId` if that was a paired device.
     """
 
     request_id: str
@@ -269,6 +269,7 @@ class ApprovalResolvedEvent(Event, tag="approval:resolved"):
     reason: str | None = None
     option_id: str | None = None
     decided_by: str | None = None
+    device_id: str | None = None
 
 
 # -- files --------------------------------------------------------------------------------------------------------

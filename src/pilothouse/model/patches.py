@@ -1,8 +1,9 @@
 """Patches as coding agents write them (`*** Begin Patch`): read, applied, summed up. Unified diffs are read too.
 
 Models are sloppy: fences around the patch, a missing end, blank context lines without their leading space, context
-that differs from the file in white space. All of that is read. What could not be read is in `errors` with its line;
-a patch that does not fit its file raises `PatchError`. A line that stays is taken from the file, never from the patch.
+that differs from the file in white space, counts of lines that are wrong. All of that is read. What could not be read
+is in `errors` with its line; a patch that does not fit its file raises `PatchError`. A line that stays is taken from
+the file, never from the patch.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from heapq import merge
 from typing import Any, Literal
 
 import msgspec
@@ -40,11 +41,15 @@ class PatchError(ValueError):
 
 
 class Hunk(msgspec.Struct, kw_only=True):
-    """Lines that stay (` `), go (`-`) or come (`+`), after the lines of context that `@@` names one after another."""
+    """Lines that stay (` `), go (`-`) or come (`+`), after the lines of context that `@@` names one after another.
+
+    `line` is the number of the first old line as a unified diff tells it: of several like places the nearest is meant.
+    """
 
     context: list[str] = []
     lines: list[tuple[str, str]] = []
     end_of_file: bool = False
+    line: int | None = None
 
 
 class FilePatch(msgspec.Struct, kw_only=True):
@@ -83,6 +88,7 @@ _END_OF_FILE = re.compile(r"\s*\*\*\* End of File\s*")
 _MARKERS = re.compile(r"\s*\*\*\* (?:Begin|End) Patch\s*|\s*```\w*\s*|\s*(?:EOF|PATCH)\s*")
 _CONTEXT = re.compile(r"@@(?: -[\d,]+ \+[\d,]+ @@)? ?(.*)")
 _UNIFIED_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
+NO_FILE = "expected `*** Update File: PATH` and the like, or a diff with `--- PATH` and `+++ PATH`"
 _NAMES: dict[str, PatchKind] = {"Add": "add", "Update": "update", "Delete": "delete"}
 
 
@@ -162,17 +168,32 @@ def _take_update_line(patch: Patch, file: FilePatch, number: int, line: str) -> 
 
 
 class _Unified:
-    """A reader of `---`, `+++` and `@@ -1,2 +1,2 @@`; the header's counts say where a hunk ends."""
+    """A reader of `---`, `+++` and `@@ -1,2 +1,2 @@`, and of what git says of renames.
+
+    The header's counts say where a hunk ends, unless lines of a hunk go on, or the next file begins.
+    """
 
     def __init__(self, lines: list[str]) -> None:
         self.patch = Patch()
         self.old: str | None = None
         self.left = [0, 0]
         for number, line in enumerate(lines, 1):
-            if any(left > 0 for left in self.left) and line[:1] in {" ", "+", "-", ""}:
+            if self.is_body(line, lines[number : number + 2]):
                 self.body(line)
             else:
                 self.head(number, line)
+        if not self.patch.files and not self.patch.errors:
+            self.patch.errors.append((1, NO_FILE))
+
+    def is_body(self, line: str, following: list[str]) -> bool:
+        hunks = self.patch.files[-1].hunks if self.patch.files and self.old is None else ()
+        begins_file = line.startswith("--- ") and [one[:3] for one in following] == ["+++", "@@ "]
+        if not hunks or begins_file:
+            return False
+        if any(left > 0 for left in self.left):
+            return line[:1] in {" ", "+", "-", ""}
+        # `-- ` is the end of a mail
+        return line[:1] in {" ", "+", "-"} and not line.startswith(("--- ", "+++ ")) and line.rstrip() != "--"
 
     def body(self, line: str) -> None:
         mark = line[:1] or " "
@@ -184,14 +205,24 @@ class _Unified:
         hunk = _UNIFIED_HUNK.fullmatch(line)
         if hunk and self.patch.files:
             self.left = [int(hunk[2] or 1), int(hunk[4] or 1)]
-            self.patch.files[-1].hunks.append(Hunk())
+            self.patch.files[-1].hunks.append(Hunk(line=int(hunk[1])))
         elif hunk or line.startswith("@@"):
             self.patch.errors.append((number, "a hunk without a file or without its counts"))
         elif line.startswith("--- "):
             self.old = _unified_name(line)
         elif line.startswith("+++ ") and self.old is not None:
-            self.patch.files.append(_unified_file(self.old, _unified_name(line)))
-            self.old = None
+            self.begin(_unified_file(self.old, _unified_name(line)))
+        elif line.startswith("rename from "):
+            self.old = line.removeprefix("rename from ").strip()
+        elif line.startswith("rename to ") and self.old is not None:
+            self.begin(_unified_file(self.old, line.removeprefix("rename to ").strip()))
+
+    def begin(self, file: FilePatch) -> None:
+        self.old, self.left = None, [0, 0]
+        last = self.patch.files[-1] if self.patch.files else None
+        # git names a file that is renamed and changed twice
+        if last is None or last.hunks or (last.path, last.move_to) != (file.path, file.move_to):
+            self.patch.files.append(file)
 
 
 def _unified_name(line: str) -> str:
@@ -225,17 +256,24 @@ def apply(file: FilePatch, before: str | None) -> str | None:
     """The file after the patch, None when it is deleted.
 
     As the agents' own tools do, a file that is changed ends in a newline. Raises PatchError when a hunk's lines are
-    not in the file.
+    not in the file, or when a diff that deletes a file has only some of its lines.
     """
-    if file.kind == "delete":
-        return None
     if file.kind == "add":
         return "".join(f"{line}\n" for hunk in file.hunks for _, line in hunk.lines)
-    text = before or ""
+    if file.kind == "delete":
+        if before is not None and file.hunks and (rest := _changed(file, before)):
+            raise PatchError(f"{file.path}: it would be deleted, but {rest.count(chr(10))} of its lines would stay")
+        return None
+    return _changed(file, before or "")
+
+
+def _changed(file: FilePatch, text: str) -> str:
     if not any(mark != " " for hunk in file.hunks for mark, _ in hunk.lines):
         return text
     lines = text.removesuffix("\n").split("\n") if text else []
     ending = "\r" if text.count("\r\n") * 2 > text.count("\n") else ""
+    if lines and not text.endswith("\n"):
+        lines[-1] += ending
     result: list[str] = []
     done = 0
     for start, length, hunk in sorted(_places(file, lines), key=lambda place: place[0]):
@@ -261,6 +299,8 @@ def _replaced(hunk: Hunk, old: list[str], ending: str) -> Iterator[str]:
 def _places(file: FilePatch, lines: list[str]) -> Iterator[tuple[int, int, Hunk]]:
     """Where each hunk goes: the first old line and how many there are."""
     at = 0
+    drift = 0
+    """How many lines further down than a unified diff says the last hunk was found."""
     places = _Places(lines)
     for number, hunk in enumerate(file.hunks, 1):
         for context in hunk.context:
@@ -270,16 +310,25 @@ def _places(file: FilePatch, lines: list[str]) -> Iterator[tuple[int, int, Hunk]
             at = found + 1
         old = [line for mark, line in hunk.lines if mark != "+"]
         if not old:
-            yield (at if hunk.context and not hunk.end_of_file else len(lines)), 0, hunk
+            yield _insertion(hunk, at, len(lines), drift), 0, hunk
             continue
-        place = places.seek(old, at, end=hunk.end_of_file)
+        near = hunk.line - 1 + drift if hunk.line is not None else None
+        place = places.seek(old, at, near, end=hunk.end_of_file)
         if place is None and not old[-1]:  # the blank line before the next hunk is not always meant
             old = old[:-1]
-            place = places.seek(old, at, end=hunk.end_of_file) if old else None
+            place = places.seek(old, at, near, end=hunk.end_of_file) if old else None
         if place is None:
             raise PatchError(f"{file.path}: hunk {number} does not fit, its lines are not in the file")
         yield place, len(old), hunk
         at = place + len(old)
+        drift = place - hunk.line + 1 if hunk.line is not None else 0
+
+
+def _insertion(hunk: Hunk, at: int, end: int, drift: int) -> int:
+    """Where lines go that have no old ones beside them."""
+    if hunk.line is not None:
+        return min(max(hunk.line + drift, at), end)  # a unified diff names the line before them
+    return at if hunk.context and not hunk.end_of_file else end
 
 
 class _Places:
@@ -298,30 +347,34 @@ class _Places:
             self.views.append((seen, places))
         return self.views[index]
 
-    def seek(self, wanted: list[str], start: int, *, end: bool = False) -> int | None:
+    def seek(self, wanted: list[str], start: int, near: int | None = None, *, end: bool = False) -> int | None:
         """Where the wanted lines are: with `end` at the end of the file, else at or after `start`, else before it.
 
-        Lines after `start` that fit loosely are better than lines before it that fit well: hunks come in order.
+        Lines after `start` that fit loosely are better than lines before it that fit well: hunks come in order. Of
+        several like places the first is taken, or the one that is nearest to `near`.
         """
         patterns = [[loosen(line) for line in wanted] for loosen in _VIEWS]
         last = len(self.lines) - len(wanted)
         spans = ((start, last + 1), (0, min(start, last + 1)))
         for low, high in ((last, last + 1), *spans) if end and last >= 0 else spans:
             for index, pattern in enumerate(patterns):
-                place = self.place(pattern, index, low, high)
+                place = self.place(pattern, index, low, high, low if near is None else near)
                 if place is not None:
                     return place
         return None
 
-    def place(self, pattern: list[str], index: int, low: int, high: int) -> int | None:
+    def place(self, pattern: list[str], index: int, low: int, high: int, near: int) -> int | None:
         seen, places = self.view(index)
         # by its rarest line: most files have hundreds of blank ones
         rarest = min(range(len(pattern)), key=lambda at: len(places.get(pattern[at], ())))
-        candidates = places.get(pattern[rarest], [])
-        for found in islice(candidates, bisect_left(candidates, low + rarest), None):
-            start = found - rarest
-            if start >= high:
-                break
+        starts = places.get(pattern[rarest], [])
+        first, last = bisect_left(starts, low + rarest), bisect_left(starts, high + rarest)
+        middle = min(max(bisect_left(starts, near + rarest), first), last)
+        nearest_first = merge(
+            range(middle, last), range(middle - 1, first - 1, -1), key=lambda at: abs(starts[at] - rarest - near)
+        )
+        for at in nearest_first:
+            start = starts[at] - rarest
             if seen[start : start + len(pattern)] == pattern:
                 return start
         return None

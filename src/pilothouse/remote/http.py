@@ -116,6 +116,9 @@ class Client:
             reply = Reply(reader, writer, head)
             if head.status >= 400:
                 raise refusal(head.status, await reply.read())
+        except BrokenAnswer as exc:
+            writer.close()
+            raise ConnectionLost(f"the hub's answer is broken: {exc}") from None
         except BaseException:
             writer.close()
             raise

@@ -16,6 +16,9 @@ from .session import Remember, RemoteSession, decide
 __all__ = ["RemoteHub", "connect", "find_address", "reach"]
 
 NAME = "cli"
+DISCOVERY = 60.0
+ADOPTION = 180.0
+"""Seconds for a look at everything, which may start an agent, and for a long record to be read."""
 TOKEN_FILE = "token"  # noqa: S105 - a name, not the secret
 
 
@@ -60,6 +63,34 @@ class RemoteHub:
         body |= {key: value for key, value in (("title", title), ("policy", policy)) if value is not None}
         made = await self._client.request("POST", "/sessions", body)
         return self.session(str(made["id"]), agent_name=agent, cwd=str(cwd))
+
+    # -- sessions that were begun elsewhere --
+
+    async def discovered(self, *, agent: str | None = None, refresh: bool = False) -> dict[str, Any]:
+        """`sessions` that agents keep on their own, the one last active first, and `problems`. Raises Refused."""
+        query = {"agent": agent, "refresh": "true" if refresh else None}
+        chosen = {key: value for key, value in query.items() if value is not None}
+        answer: dict[str, Any] = await self._client.request("GET", "/discovered", query=chosen, timeout=DISCOVERY)
+        return answer
+
+    async def watch(self, agent: str, session_id: str) -> RemoteSession:
+        """The session that tells what happens in one of an agent. Raises NotFound, Refused."""
+        made = await self._client.request("POST", "/discovered/watch", {"agent": agent, "sessionId": session_id})
+        return self.session(str(made["id"]), agent_name=str(made["agent"]), cwd=str(made["cwd"]))
+
+    async def adopt(
+        self,
+        agent: str,
+        session_id: str,
+        *,
+        how: Literal["resume", "fork", "take_over"] = "resume",
+        pid: int | None = None,
+    ) -> RemoteSession:
+        """Go on with a session of an agent under the hub. Raises NotFound; Conflict with `choices`; Refused."""
+        body: dict[str, Any] = {"agent": agent, "sessionId": session_id, "how": how}
+        body |= {"pid": pid} if pid is not None else {}
+        made = await self._client.request("POST", "/discovered/adopt", body, timeout=ADOPTION)
+        return self.session(str(made["id"]), agent_name=str(made["agent"]), cwd=str(made["cwd"]))
 
     # -- approvals --
 

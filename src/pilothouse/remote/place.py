@@ -17,8 +17,6 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from ..acp.naming import camel
-
 __all__ = [
     "Place",
     "acp_path",
@@ -38,7 +36,7 @@ LONGEST = 103
 HAS_SOCKETS = hasattr(socket, "AF_UNIX")
 
 
-class Place(Struct, frozen=True, kw_only=True, rename=camel, omit_defaults=True):
+class Place(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """Where one hub listens. `socket` is for its owner; `host` and `port` need the token; `url` is for browsers.
 
     `acp` is for its owner's editors: a socket on which ACP is spoken, one message a line.

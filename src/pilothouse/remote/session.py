@@ -6,7 +6,7 @@ event is seen once and none is missed.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, Literal, NamedTuple
 
 from ..model.events import CustomEvent, Event, SessionErrorEvent, decode_event
@@ -65,13 +65,16 @@ class RemoteSession:
 
     # -- events --
 
-    async def follow(self, after: int = 0, *, patience: float = PATIENCE) -> AsyncGenerator[list[Stored], None]:
+    async def follow(
+        self, after: int = 0, *, patience: float = PATIENCE, lost: Callable[[], None] | None = None
+    ) -> AsyncGenerator[list[Stored], None]:
         """Batches of stored events beyond a seq: history, then live, also across a restart of the hub.
 
         Raises ConnectionLost with the cursor when the hub went away and is not back in time; Refused when it is
-        there and says no. A hub that ended the stream in order, and is gone, is not waited for.
+        there and says no. A hub that ended the stream in order, and is gone, is not waited for. `lost` is called
+        when the wait for a hub begins.
         """
-        stream = Stream(self._client, f"{self._path}/events", after, patience)
+        stream = Stream(self._client, f"{self._path}/events", after, patience, lost)
         try:
             while True:
                 yield await stream.next()

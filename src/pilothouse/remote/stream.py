@@ -6,6 +6,7 @@ No generator: a step can be cancelled and taken again, and nothing is lost by it
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import NamedTuple
 
 from .errors import ConnectionLost, NoHub, Refused
@@ -30,8 +31,11 @@ class Stored(NamedTuple):
 class Stream:
     """Events beyond `cursor`, which moves with what is handed out. `close` it."""
 
-    def __init__(self, client: Client, path: str, after: int, patience: float) -> None:
+    def __init__(
+        self, client: Client, path: str, after: int, patience: float, lost: Callable[[], None] | None = None
+    ) -> None:
         self.cursor = after
+        self._lost = lost
         self._client = client
         self._path = path
         self._patience = patience
@@ -52,7 +56,10 @@ class Stream:
                 await self.close()
                 if isinstance(exc, Refused) and exc.status != CLOSING:
                     raise
-                self._deadline = loop.time() + self._patience if self._deadline is None else self._deadline
+                if self._deadline is None:
+                    self._deadline = loop.time() + self._patience
+                    if self._lost is not None:
+                        self._lost()
                 if loop.time() >= self._deadline:
                     raise ConnectionLost(f"the hub is gone; event {self.cursor} was the last", self.cursor) from exc
             if self._reply is None:

@@ -1,13 +1,22 @@
-"""HTTP/1.1 as a client reads it: heads, bodies in chunks, server-sent events. Bytes in, values out; no I/O."""
+"""HTTP/1.1 as a client reads it: heads, bodies in chunks, server-sent events. Bytes in, values out; no I/O.
+
+Where an answer ends is said once and plainly, or it is broken: half of one must never be taken for the whole.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 __all__ = ["Body", "BrokenAnswer", "Events", "Frame", "Head", "parse_head", "request_head"]
 
 CHUNK_LINE = 1024
 """Bytes that the line before a chunk may have."""
+FRAMING = ("content-length", "transfer-encoding")
+_STATUS = re.compile(r"HTTP/1\.[01] ([1-5][0-9]{2})(?: [^\r\n]*)?")
+_LENGTH = re.compile(r"[0-9]{1,15}")
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_SIZE = re.compile(rb"([0-9A-Fa-f]{1,12})[ \t]*(?:;[^\r\n]*)?")
 
 
 class BrokenAnswer(Exception):
@@ -41,34 +50,45 @@ def request_head(method: str, target: str, headers: dict[str, str]) -> bytes:
 def parse_head(data: bytes) -> Head:
     """Raises BrokenAnswer."""
     lines = data.decode("latin-1").split("\r\n")
-    version, _, rest = lines[0].partition(" ")
-    status = rest.partition(" ")[0]
-    if not version.startswith("HTTP/1.") or not status.isdigit():
+    begin = _STATUS.fullmatch(lines[0])
+    if begin is None:
         raise BrokenAnswer(f"expected HTTP, got {lines[0][:80]!r}")
     headers: dict[str, str] = {}
     for line in filter(None, lines[1:]):
-        name, colon, value = line.partition(":")
-        if not colon:
+        name, colon, given = line.partition(":")
+        if not colon or not _NAME.fullmatch(name) or "\n" in given or "\r" in given:
             raise BrokenAnswer(f"{line[:80]!r} is no header")
-        headers[name.strip().lower()] = value.strip()
-    return Head(int(status), headers)
+        key, value = name.lower(), given.strip(" \t")
+        if key in FRAMING and headers.get(key, value) != value:
+            raise BrokenAnswer(f"{name} is there twice: {headers[key][:40]!r} and {value[:40]!r}")
+        headers[key] = value
+    return Head(int(begin[1]), headers)
 
 
 class Body:
     """The bytes of a body out of the bytes of the connection: in chunks, by length, or until the connection ends.
 
-    `done` is True when all of it came; without a length only the end of the connection says so.
+    `done` is True when all of it came; without a length only the end of the connection says so. `exceeded` is True
+    when something came after it. Raises BrokenAnswer for a head that does not say which of them it is.
     """
 
     def __init__(self, head: Head) -> None:
-        self._chunked = "chunked" in head.headers.get("transfer-encoding", "").lower()
-        length = head.headers.get("content-length", "")
-        self._left: int | None = int(length) if length.isdigit() and not self._chunked else None
+        length, coding = (head.headers.get(name) for name in FRAMING)
+        if length is not None and (coding is not None or not _LENGTH.fullmatch(length)):
+            raise BrokenAnswer(
+                f"{length[:40]!r}{' with chunks' if coding is not None else ''} is no length of an answer"
+            )
+        if coding is not None and coding.lower() != "chunked":
+            raise BrokenAnswer(f"{coding[:40]!r} is no way in which answers come")
+        self._chunked = coding is not None
+        self._left: int | None = int(length) if length is not None else None
         if head.status in (204, 304):
             self._left, self._chunked = 0, False
         self._buffer = b""
         self._in_chunk = 0
+        self._in_trailer = False
         self.done = self._left == 0
+        self.exceeded = False
 
     @property
     def needs_end(self) -> bool:
@@ -80,6 +100,7 @@ class Body:
         if self._chunked:
             return self._chunks(data)
         if self._left is not None:
+            self.exceeded |= len(data) > self._left
             data = data[: self._left]
             self._left -= len(data)
             self.done = self._left == 0
@@ -95,16 +116,22 @@ class Body:
                 self._in_chunk -= len(part)
             elif self._in_chunk:  # the line end after a chunk
                 step = min(self._in_chunk, len(buffer) - at)
+                if buffer[at : at + step] != b"\r\n"[2 - self._in_chunk :][:step]:
+                    raise BrokenAnswer("a chunk is longer than its size")
                 at += step
                 self._in_chunk -= step
             else:
                 end = buffer.find(b"\r\n", at)
                 if end < 0:
                     break
-                size = _size(buffer[at:end])
-                at = end + 2
-                self.done = size == 0
-                self._in_chunk = size + 2
+                line, at = buffer[at:end], end + 2
+                if self._in_trailer:
+                    self.done = not line
+                    continue
+                size = _size(line)
+                self._in_trailer = size == 0
+                self._in_chunk = size + 2 if size else 0
+        self.exceeded |= self.done and at < len(buffer)
         self._buffer = buffer[at:] if not self.done else b""
         if len(self._buffer) > CHUNK_LINE:
             raise BrokenAnswer("a chunk has no size")
@@ -112,14 +139,10 @@ class Body:
 
 
 def _size(line: bytes) -> int:
-    digits = line.partition(b";")[0].strip()
-    try:
-        size = int(digits, 16)
-    except ValueError:
-        size = -1
-    if size < 0 or digits[:1] in b"+-":
+    found = _SIZE.fullmatch(line)
+    if found is None:
         raise BrokenAnswer(f"{line[:40]!r} is no size of a chunk")
-    return size
+    return int(found[1], 16)
 
 
 class Events:

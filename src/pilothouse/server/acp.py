@@ -10,7 +10,7 @@ import asyncio
 import secrets
 from collections.abc import Sequence
 
-from starlette.routing import BaseRoute, WebSocketRoute
+from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from ..acp.errors import ConnectionClosed
@@ -22,7 +22,7 @@ from .gathering import Gathering
 from .identity import address, authenticate
 from .remote_acp import AcpFace
 from .remote_acp.runs import Run
-from .sockets import STALLED, STRANGERS, TOO_MANY, UNAUTHORIZED, Disconnected, Socket, Stalled, frame
+from .sockets import STALLED, STRANGERS, TOO_MANY, UNAUTHORIZED, Disconnected, Socket, Stalled, frame, only_upgrades
 
 __all__ = ["ROUTES", "SocketLink"]
 
@@ -129,6 +129,7 @@ async def _serve(server: Server, websocket: WebSocket, socket: Socket) -> None:
             with server.connections.hold(NOBODY):
                 caller = await _known(face)
             socket.limit(server.limits.frame)
+            websocket.scope["caller"] = caller
         if caller is not None:
             with server.connections.hold(caller):
                 await face.wait_closed()
@@ -158,4 +159,4 @@ async def _known(face: AcpFace) -> Caller | None:
     return None
 
 
-ROUTES: tuple[BaseRoute, ...] = (WebSocketRoute("/acp", remote),)
+ROUTES: tuple[BaseRoute, ...] = (WebSocketRoute("/acp", remote), Route("/acp", only_upgrades, methods=["GET"]))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from . import (
     acp,
@@ -19,6 +21,7 @@ from . import (
     discovered,
     files,
     health,
+    hooks,
     login,
     metrics,
     openapi,
@@ -49,6 +52,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *commands.OPERATIONS,
     *approvals.OPERATIONS,
     *rules.OPERATIONS,
+    *hooks.OPERATIONS,
     *files.OPERATIONS,
     *artifacts.OPERATIONS,
     *directories.OPERATIONS,
@@ -68,9 +72,18 @@ def application(server: Server) -> ASGIApp:
     routes: list[BaseRoute] = [*map(route, OPERATIONS), *page.ROUTES, *websocket.ROUTES, *acp.ROUTES]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _refused})
     app.router.redirect_slashes = False  # a redirect would name the scheme that a proxy speaks to us
+    app.router.default = partial(_nothing_there, app.router.not_found)
     app.state.server = server
     app.state.operations = OPERATIONS
     return Guard(SubPath(app, server.root_path) if server.root_path else app, server)
+
+
+async def _nothing_there(not_found: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Who wants a WebSocket where there is none is told in our shape as well."""
+    if scope["type"] != "websocket":
+        return await not_found(scope, receive, send)
+    exc = HttpError(404, "not_found", f"there is no WebSocket at {scope['path']}")
+    return await error_response(exc)(scope, receive, send)
 
 
 async def _refused(request: Request, exc: Exception) -> Response:

@@ -13,6 +13,7 @@ from ..log.errors import UnknownRecord
 from ..log.records import Approval
 from ..model.commands import Remember
 from ..model.errors import ValidationError
+from . import audit
 from .operations import Body, Call, Operation, Query
 
 __all__ = ["OPERATIONS", "ApprovalRow", "Approvals", "approval_row"]
@@ -83,9 +84,11 @@ async def decide(call: Call) -> ApprovalRow:
         option_id=body.option_id,
         reason=body.reason,
         by=call.caller.name,
+        device_id=call.caller.device_id,
         remember=body.remember,
         remember_for=body.remember_for,
     )
+    audit.decided(call.caller, decided, remember=body.remember, rememberFor=body.remember_for)
     return approval_row(decided)
 
 

@@ -6,7 +6,7 @@ of our origin and lets no script run (`SANDBOX`), or downloaded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import quote
 
@@ -14,10 +14,11 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from ..acp.naming import camel
-from ..dialects.packets import artifacts_of
+from ..dialects.packets import artifact_id, artifacts_of
 from ..hub.files import OpenFile
+from ..hub.media_types import BINARY, known_type
 from ..hub.session import HubSession
-from .downloads import BINARY, attachment, download, known_type
+from .downloads import attachment, download
 from .errors import HttpError
 from .files import files_of, opened
 from .operations import Call, Operation
@@ -81,13 +82,20 @@ async def _opened(call: Call) -> tuple[OpenFile, str]:
 
 
 def _made(session: HubSession) -> dict[str, dict[str, Any]]:
-    """The artifacts of a session by id: told by an event, or a file that it made."""
-    told = (item.artifact for item in session.state.artifacts)
-    found = [*told, *artifacts_of(session.state.files.values())]
-    return {made["id"]: made for made in _sound(found)}
+    """The artifacts of a session by id: told by an event, or a file that it made.
+
+    What the hub told of itself is found among the files, unless it was deleted or became part of an application.
+    """
+    told = [made for made in _sound(item.artifact for item in session.state.artifacts) if not _is_ours(made)]
+    found = _sound(artifacts_of(session.state.files.values()))
+    return {made["id"]: made for made in (*told, *found)}
 
 
-def _sound(found: list[Any]) -> Iterator[dict[str, Any]]:
+def _is_ours(made: dict[str, Any]) -> bool:
+    return bool(made["id"] == artifact_id(made["path"]))
+
+
+def _sound(found: Iterable[Any]) -> Iterator[dict[str, Any]]:
     for made in found:
         if isinstance(made, dict) and all(isinstance(made.get(name), str) for name in ("id", "path")):
             yield {"type": "file", "name": made["path"].rsplit("/", 1)[-1], **made}

@@ -1,7 +1,7 @@
 """What a later reader must be able to find out: who came in, who did not, who was let go, and who changed what.
 
 One line of JSON to the logger `pilothouse.audit` for each. No secret is ever an argument of `record`. Decisions are
-events of their session as well, with the name of whoever decided, and devices are kept with their times.
+events of their session as well, with the name of whoever decided and the device; devices are kept with their times.
 """
 
 from __future__ import annotations
@@ -11,13 +11,26 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["record"]
+from ..log.records import Approval
+from .callers import Caller
+
+__all__ = ["decided", "record"]
 
 logger = logging.getLogger("pilothouse.audit")
 
 
-def record(action: str, *, level: int = logging.INFO, **fields: Any) -> None:
-    """Write down that something happened. As JSON, so that no name can forge a line."""
+def record(action: str, caller: Caller | None = None, *, level: int = logging.INFO, **fields: Any) -> None:
+    """Write down that something happened: `caller` did it. As JSON, so that no name can forge a line."""
     if logger.isEnabledFor(level):
-        told = {"audit": action} | {name: value for name, value in fields.items() if value is not None}
+        who = {"by": caller.name, "deviceId": caller.device_id} if caller is not None else {}
+        told = {"audit": action} | {name: value for name, value in (who | fields).items() if value is not None}
         logger.log(level, "%s", msgspec.json.encode(told).decode(), extra={"audit": told})
+
+
+def decided(caller: Caller, approval: Approval, **fields: Any) -> None:
+    """Write down a decision. Who says again what somebody else has decided has not decided it."""
+    decision = approval.decision or {}
+    if (approval.decided_by, decision.get("deviceId")) == (caller.name, caller.device_id):
+        about: dict[str, Any] = {"sessionId": approval.session_id, "approvalId": approval.id}
+        about |= {"approved": decision.get("approved"), "optionId": decision.get("optionId")}
+        record("approval_decided", caller, **about, **fields)

@@ -75,7 +75,8 @@ class Guard:
             if self._is_closing:
                 raise HttpError(503, "closing", "the hub is closing", headers={"Connection": "close"})
             preflight = self._check(scope)
-            caller = scope["caller"] = None if preflight else await self._identify(scope)
+            scope["caller"] = None if preflight else await self._identify(scope)
+            answer.exchange.login = scope.get("login")
         except Exception as exc:
             await error_response(exc)(scope, receive, answer)
             return
@@ -85,7 +86,7 @@ class Guard:
         try:
             await self._app(scope, receive, answer)
         finally:
-            self._write_down(scope, caller, answer)
+            self._write_down(scope, answer)
 
     # -- on the way in --
 
@@ -123,7 +124,7 @@ class Guard:
             caller = await authenticate(self._server, secret.strip(), client=address(scope))
             scope["refused"] = caller is None
             return caller
-        if "cookie" not in headers or _is_elsewhere(headers) or self._is_guest(scope, headers):
+        if "cookie" not in headers or _is_elsewhere(scope, headers) or self._is_guest(scope, headers):
             return None
         caller = await by_cookie(self._server, scope)
         scope["stale"] = caller is None and any(values(headers["cookie"], cookie_name(headers["host"])))
@@ -154,13 +155,12 @@ class Guard:
 
         return extra
 
-    def _write_down(self, scope: Scope, caller: Caller | None, answer: _Answer) -> None:
+    def _write_down(self, scope: Scope, answer: _Answer) -> None:
         if scope["type"] == "http" and scope["method"] in SAFE:
             return
         method = scope.get("method", "WEBSOCKET")
-        by = caller.name if caller is not None else None
-        device = caller.device_id if caller is not None else None
-        audit.record("request", method=method, path=scope["path"], status=answer.status, by=by, deviceId=device)
+        # a WebSocket may have said only in its first message who it is
+        audit.record("request", scope.get("caller"), method=method, path=scope["path"], status=answer.status)
 
 
 def is_secure(server: Server, scope: Scope) -> bool:
@@ -170,10 +170,11 @@ def is_secure(server: Server, scope: Scope) -> bool:
     return own.startswith("https:") or origin_allowed(f"https://{host}", None, server.allowed_origins)
 
 
-def _is_elsewhere(headers: Headers) -> bool:
+def _is_elsewhere(scope: Scope, headers: Headers) -> bool:
     """Whether the browser itself says that another site asks. A link that is followed is fine: it only reads."""
     elsewhere = headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
-    return elsewhere and headers.get("sec-fetch-mode") != "navigate"
+    is_followed = headers.get("sec-fetch-mode") == "navigate" and scope.get("method") in ("GET", "HEAD")
+    return elsewhere and not is_followed
 
 
 class _Answer:
@@ -184,7 +185,7 @@ class _Answer:
     ) -> None:
         self._scope = scope
         self._send = send
-        self._exchange = exchange
+        self.exchange = exchange
         self._extra = extra
         self._is_begun = False
         self._is_over = False
@@ -206,7 +207,7 @@ class _Answer:
 
     async def _body(self, message: Message) -> None:
         if self._scope.get("method") == "HEAD" and message.get("more_body"):
-            self._exchange.cut = "head"  # an endless answer to somebody who wants none
+            self.exchange.cut = "head"  # an endless answer to somebody who wants none
             raise asyncio.CancelledError
         await self._send(message)
         self._is_over = not message.get("more_body", False)
@@ -218,7 +219,7 @@ class _Answer:
             task.uncancel()
         if self._is_over:
             return
-        reason = self._exchange.cut or "closed"
+        reason = self.exchange.cut or "closed"
         try:
             async with asyncio.timeout(0 if reason == "revoked" else END_TIMEOUT):
                 await self._last(reason)

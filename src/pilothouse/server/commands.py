@@ -25,7 +25,7 @@ from .operations import Call, Operation, need
 from .repeats import id_reused
 from .titles import checked_title
 
-__all__ = ["OPERATIONS", "CommandDone", "carry_out", "needed_scope"]
+__all__ = ["OPERATIONS", "CommandDone", "carry_out", "checked_id", "needed_scope"]
 
 ID_LENGTH = 200
 _SCOPES: dict[str, Scope] = {
@@ -35,6 +35,10 @@ _SCOPES: dict[str, Scope] = {
     "set_permission_policy": "admin",
     "terminate": "admin",
 }
+
+
+_NOTED = ("request_id", "question_id", "prompt_id", "option_id", "remember", "mode_id", "model_id")
+"""What of a command is written down; never what was said."""
 
 
 class CommandDone(Struct, kw_only=True, omit_defaults=True, rename=camel):
@@ -57,7 +61,7 @@ async def carry_out(server: Server, caller: Caller, session_id: str, fields: dic
     Raises ValidationError, HttpError 403 and 409, UnknownSession, HubError.
     """
     given = dict(fields)
-    command_id = _checked_id(given.pop("commandId", None))
+    command_id = checked_id(given.pop("commandId", None))
     command = parse_command(given)
     need(caller, needed_scope(command))
     if isinstance(command, RenameCommand):
@@ -81,14 +85,14 @@ async def carry_out(server: Server, caller: Caller, session_id: str, fields: dic
 
 
 async def _execute(session: HubSession, command: ACPCommand, caller: Caller, command_id: str | None) -> CommandDone:
-    result = await execute(session, command, by=caller.name)
-    if needed_scope(command) in ("admin", "approve"):
-        about = getattr(command, "request_id", None) or getattr(command, "question_id", None)
-        audit.record(command.command, by=caller.name, deviceId=caller.device_id, sessionId=session.id, requestId=about)
+    result = await execute(session, command, by=caller.name, device_id=caller.device_id)
+    noted: dict[str, Any] = {camel(name): getattr(command, name, None) for name in _NOTED}
+    audit.record(command.command, caller, sessionId=session.id, commandId=command_id, **noted)
     return CommandDone(command=command.command, result=result, seq=await session.committed(), command_id=command_id)
 
 
-def _checked_id(value: Any) -> str | None:
+def checked_id(value: Any) -> str | None:
+    """A `commandId`, if there is one. Raises ValidationError."""
     if value is None:
         return None
     if not isinstance(value, str) or not 0 < len(value) <= ID_LENGTH:

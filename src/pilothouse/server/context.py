@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -23,15 +23,20 @@ from .tickets import Tickets
 
 __all__ = ["Connections", "Exchange", "Server"]
 
+LOGGED_OUT = 1000
+"""Logins that have ended which are remembered: only what was under way when they did has to be refused."""
+
 _exchange: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
 
 
 class Exchange:
-    """One request, from the guard's point of view. `cut` says why it was ended from here, if it was."""
+    """One request, from the guard's point of view. `cut` says why it was ended from here, if it was; `login` is the
+    key of the browser's login that it came by."""
 
     def __init__(self) -> None:
         self.task = asyncio.current_task()
         self.cut: str | None = None
+        self.login: str | None = None
         _exchange.set(self)
 
 
@@ -56,6 +61,7 @@ class Connections:
         self._limits = limits
         self._open: set[_Held] = set()
         self._changed: dict[str, frozenset[str]] = {}
+        self._logged_out: dict[str, None] = {}
         self.served = 0
 
     def __len__(self) -> int:
@@ -72,11 +78,10 @@ class Connections:
         Who was identified just before its device lost rights must not slip in after that device was cut.
         """
         if len(self._open) >= self._limits.connections:
-            raise HttpError(429, "too_many_connections", "the hub has as many open streams as it may", headers=_LATER)
+            raise HttpError(429, "too_many_connections", "the hub has as many open streams as it may")
         if sum(other.caller == caller for other in self._open) >= self._limits.per_caller:
-            raise HttpError(429, "too_many_connections", f"{caller.name} has too many open streams", headers=_LATER)
-        if caller.device_id is not None and self._changed.get(caller.device_id, caller.scopes) != caller.scopes:
-            raise HttpError(401, "unauthorized", "what this device may do has changed; connect again")
+            raise HttpError(429, "too_many_connections", f"{caller.name} has too many open streams")
+        self.check(caller)
         held = _Held(caller)
         self._open.add(held)
         self.served += 1
@@ -84,6 +89,14 @@ class Connections:
             yield
         finally:
             self._open.discard(held)
+
+    def check(self, caller: Caller) -> None:
+        """Raises HttpError 401 for a caller that has lost rights since it was identified, or whose login has ended."""
+        exchange = _exchange.get()
+        if exchange is not None and exchange.login in self._logged_out:
+            raise HttpError(401, "unauthorized", "this browser was logged out")
+        if caller.device_id is not None and self._changed.get(caller.device_id, caller.scopes) != caller.scopes:
+            raise HttpError(401, "unauthorized", "what this device may do has changed; connect again")
 
     def cut(self, device_id: str | None = None, *, scopes: frozenset[str] = frozenset(), reason: str = "closed") -> int:
         """End the streams of a device, which from now on has only these scopes, or all; answers how many."""
@@ -94,17 +107,26 @@ class Connections:
             one.end(reason)
         return len(held)
 
+    def cut_logins(self, keys: Iterable[str]) -> None:
+        """End the streams of browsers that were logged out, and let none of theirs begin."""
+        self._logged_out.update(dict.fromkeys(keys))
+        while len(self._logged_out) > LOGGED_OUT:
+            del self._logged_out[next(iter(self._logged_out))]
+        for one in list(self._open):
+            if one.exchange is not None and one.exchange.login in self._logged_out:
+                one.end("revoked")
+
 
 UPLOADS = 4
 """Files that are received at a time; each is in memory until it is written."""
-_LATER = {"Retry-After": "5"}
 
 
 class Server:
     """A hub that is being served. `url` is where others reach it, for links; without it the request tells.
 
     `allowed_hosts` are names it answers to beside its addresses, with or without a port; `allowed_origins` other web
-    sites whose pages may call it with a token. `clock` counts seconds.
+    sites whose pages may call it with a token. `discover` asks an agent, which it starts for that, for the sessions
+    that it keeps. `clock` counts seconds.
     """
 
     def __init__(
@@ -113,7 +135,7 @@ class Server:
         *,
         token: str,
         agents: Callable[[], list[Mapping[str, Any]]] = list,
-        discover: Callable[[], Awaitable[Sequence[DiscoveredSession]]] | None = None,
+        discover: Callable[[str], Awaitable[Sequence[DiscoveredSession]]] | None = None,
         default_policy: Any = None,
         limits: Limits | None = None,
         root_path: str = "",
@@ -136,9 +158,11 @@ class Server:
         self.allowed_origins = allowed_origins
         self.clock = clock
         self.connections = Connections(self.limits)
-        self.feeds = Feeds(hub.log)
+        self.feeds = Feeds(hub.log, self.root_path)
         self.runs = Runs()
         self.repeats = Repeats()
+        self.questions: dict[Any, Any] = {}
+        """Questions of hooks that wait for their answer; see `hooks`."""
         self.uploads = asyncio.Semaphore(UPLOADS)
         self.failures = Failures(clock)
         self.tickets = Tickets(clock)

@@ -1,11 +1,13 @@
 """Devices: who is paired, what each may do, and how one is sent away.
 
-Taking rights away is done at once: open streams are cut, and what the device connects with next is what it then has.
+Taking rights away is done at once: open streams are cut, tickets that the device asked for are withdrawn, and what the
+device connects with next is what it then has.
 """
 
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -23,12 +25,20 @@ from .operations import Body, Call, Operation
 __all__ = ["OPERATIONS", "DeviceInfo", "DeviceList", "check_grant", "checked_name", "free_name"]
 
 LONGEST_NAME = 64
-RESERVED = frozenset({LOCAL, CLI, TOKEN, BROWSER, "nobody", "user", "policy", "timeout", "cancelled", "recovery"})
+RESERVED = frozenset(
+    {LOCAL, CLI, TOKEN, BROWSER, "nobody", "user", "policy", "timeout", "cancelled", "recovery"}
+    | {"no rule needed", "pilothouse run"}
+)
 """Names that decisions of the owner, and those that no person made, are signed with."""
+RULES = ("always:", "autoapprove.", "deny.")
+"""How the names of rules begin, which sign what they decided."""
 
 
 class DeviceInfo(Struct, kw_only=True, rename=camel):
-    """A paired device. Times are ISO 8601; `revoked` is when it was sent away."""
+    """A paired device. Times are ISO 8601; `revoked` is when it was sent away.
+
+    `rules` is how many rules that it made still answer; they outlive it until they are revoked as well.
+    """
 
     id: str
     name: str
@@ -37,6 +47,7 @@ class DeviceInfo(Struct, kw_only=True, rename=camel):
     last_seen: str | None = None
     revoked: str | None = None
     connections: int = 0
+    rules: int = 0
 
 
 class DeviceList(Struct, kw_only=True):
@@ -49,7 +60,9 @@ class DevicePatch(Body):
 
 
 async def list_devices(call: Call) -> DeviceList:
-    return DeviceList(devices=[_info(call.server, device) for device in await call.server.hub.log.devices.list()])
+    rules = await _rules(call.server)
+    found = await call.server.hub.log.devices.list()
+    return DeviceList(devices=[_info(call.server, device, rules) for device in found])
 
 
 async def change_device(call: Call) -> DeviceInfo:
@@ -64,22 +77,26 @@ async def change_device(call: Call) -> DeviceInfo:
         if patch.scopes is not UNSET:
             values["scopes"] = in_order(patch.scopes)
         if not values:
-            return _info(server, device)
+            return _info(server, device, await _rules(server))
         changed = await server.hub.log.devices.change(device.id, **values)
+        if changed.scopes != device.scopes:
+            server.tickets.withdraw_all(device.id)
     server.connections.cut(device.id, scopes=frozenset(changed.scopes), reason="changed")
-    audit.record("device_changed", by=call.caller.name, deviceId=device.id, name=changed.name, scopes=changed.scopes)
-    return _info(server, changed)
+    audit.record("device_changed", call.caller, target=device.id, name=changed.name, scopes=changed.scopes)
+    return _info(server, changed, await _rules(server))
 
 
 async def revoke_device(call: Call) -> DeviceInfo:
     """Revoking twice is fine."""
     server = call.server
-    device = await server.hub.log.devices.revoke(call.path["id"])
+    async with server.naming:  # no pairing of its own is half done
+        device = await server.hub.log.devices.revoke(call.path["id"])
+        server.tickets.withdraw_all(device.id)
     cut = server.connections.cut(device.id, reason="revoked")
-    audit.record("device_revoked", by=call.caller.name, deviceId=device.id, name=device.name, cut=cut)
+    audit.record("device_revoked", call.caller, target=device.id, name=device.name, cut=cut)
     await server.logins.remove_all(device.id)
     server.seen.pop(device.id, None)
-    info = _info(server, device)
+    info = _info(server, device, await _rules(server))
     info.connections = cut
     return info
 
@@ -91,7 +108,12 @@ async def _active(server: Server, device_id: str) -> Device:
     return device
 
 
-def _info(server: Server, device: Device) -> DeviceInfo:
+async def _rules(server: Server) -> Counter[str | None]:
+    """How many rules that still answer were made by each device."""
+    return Counter(rule.device_id for rule in await server.hub.log.rules.active())
+
+
+def _info(server: Server, device: Device, rules: Counter[str | None]) -> DeviceInfo:
     return DeviceInfo(
         id=device.id,
         name=device.name,
@@ -100,6 +122,7 @@ def _info(server: Server, device: Device) -> DeviceInfo:
         last_seen=device.last_seen,
         revoked=device.revoked,
         connections=server.connections.of(device.id),
+        rules=rules[device.id],
     )
 
 
@@ -119,7 +142,7 @@ def checked_name(name: str) -> str:
     name = " ".join(name.split())
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         raise ValidationError(f"1 to {LONGEST_NAME} printable characters are needed", "name")
-    if _folded(name) in RESERVED:
+    if _folded(name) in RESERVED or _folded(name).startswith(RULES):
         raise ValidationError(f"{name!r} is what the hub's or the owner's own decisions are signed with", "name")
     return name
 

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import mimetypes
 import re
 from collections.abc import Mapping
 from email.utils import formatdate
-from functools import cache
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -21,32 +19,20 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from ..hub.files import OpenFile
+from ..hub.media_types import BINARY, known_type
 from .errors import HttpError
 from .operations import Call
 from .sse import listening
 
-__all__ = ["BINARY", "TEXT", "Download", "attachment", "download", "inert_type", "known_type"]
+__all__ = ["TEXT", "Download", "attachment", "download", "inert_type"]
 
 PIECE = 256 << 10
 HEAD = 8192
 """Bytes of a file by which text is told from anything else."""
-BINARY = "application/octet-stream"
 TEXT = "text/plain; charset=utf-8"
 _INERT = re.compile(r"image/(png|jpeg|gif|webp|avif|bmp|x-icon|vnd\.microsoft\.icon|tiff)|audio/.+|video/.+")
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 _ENTITY_TAG = re.compile(r'(?:W/)?("[^"]*")|\*')
-
-
-def known_type(name: str) -> str:
-    """What a file's name says that it is."""
-    last = name.replace("\0", "").rpartition("/")[2]  # all of it could be taken for an address, which may be a bad one
-    return _types().guess_type(last, strict=False)[0] or BINARY
-
-
-@cache
-def _types() -> mimetypes.MimeTypes:
-    """Made when it is first wanted: it reads files."""
-    return mimetypes.MimeTypes()
 
 
 def inert_type(name: str, head: bytes) -> str:

@@ -10,16 +10,19 @@ import logging
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 from starlette.responses import Response
 
 from ..hub.errors import (
     AgentFailed,
     Busy,
     DecidedOtherwise,
+    Held,
     HubClosing,
     HubError,
     IdReused,
     IllegalCommand,
+    NotFound,
     NotStored,
     QueueFull,
     UnknownAgent,
@@ -48,11 +51,25 @@ from ..log.errors import (
     UnknownRecord,
     UnknownSession,
 )
-from ..model.errors import ACPError, ValidationError
+from ..model.errors import ValidationError
 
-__all__ = ["HttpError", "error_response", "explain"]
+__all__ = ["HttpError", "Refusal", "error_response", "explain"]
 
 logger = logging.getLogger(__name__)
+
+
+LATER = {"Retry-After": "5"}
+"""Whoever is told that there are too many is told when to come again."""
+
+
+class Refusal(Struct, kw_only=True, frozen=True):
+    """What went wrong, for programs (`code`) and for people (`message`), and whether one can go on. `details` are those
+    that there are, by name."""
+
+    code: str
+    message: str
+    recoverable: bool
+    details: dict[str, Any]
 
 
 class HttpError(Exception):
@@ -64,7 +81,7 @@ class HttpError(Exception):
         super().__init__(message)
         self.status = status
         self.headers = headers or {}
-        self.record = ACPError(code=code, message=message, recoverable=status != 500, details=details or None)
+        self.record = Refusal(code=code, message=message, recoverable=status != 500, details=details)
 
 
 STATUS: dict[type[Exception], tuple[int, str]] = {
@@ -72,10 +89,12 @@ STATUS: dict[type[Exception], tuple[int, str]] = {
     UnknownRecord: (404, "not_found"),
     UnknownAgent: (404, UnknownAgent.code),
     UnknownApproval: (404, UnknownApproval.code),
+    NotFound: (404, NotFound.code),
     DecidedOtherwise: (409, DecidedOtherwise.code),
     IllegalCommand: (409, IllegalCommand.code),
     IdReused: (409, IdReused.code),
     Busy: (409, Busy.code),
+    Held: (409, Held.code),
     RecordExists: (409, "conflict"),
     RecordChanged: (409, "conflict"),
     CursorAhead: (409, "cursor_ahead"),
@@ -103,23 +122,24 @@ STATUS: dict[type[Exception], tuple[int, str]] = {
 """The first class of an exception's own line of descent that is listed here decides."""
 
 
-def explain(exc: Exception) -> tuple[int, ACPError]:
-    """The status and the record of an exception; 500 for one that is a defect, which is logged."""
+def explain(exc: Exception) -> tuple[int, Refusal]:
+    """The status and the refusal for an exception; 500 for one that is a defect, which is logged."""
     if isinstance(exc, HttpError):
         return exc.status, exc.record
+    if isinstance(exc, NotStored) and exc.is_deleted:
+        exc = UnknownSession(exc.details["sessionId"])
     for cls in type(exc).__mro__:
         if cls in STATUS:
             status, code = STATUS[cls]
-            details = _details(exc)
-            return status, ACPError(code=code, message=str(exc), recoverable=True, details=details)
+            return status, Refusal(code=code, message=str(exc), recoverable=True, details=_details(exc))
     logger.error("a request failed", exc_info=exc)
     message = "something went wrong inside Pilothouse; its log has the trace"
-    return 500, ACPError(code="internal", message=message, recoverable=False)
+    return 500, Refusal(code="internal", message=message, recoverable=False, details={})
 
 
-def _details(exc: Exception) -> dict[str, Any] | None:
+def _details(exc: Exception) -> dict[str, Any]:
     if isinstance(exc, HubError):
-        return exc.details or None
+        return exc.details
     if isinstance(exc, WorkspaceError):
         return exc.data
     if isinstance(exc, ValidationError):
@@ -128,11 +148,11 @@ def _details(exc: Exception) -> dict[str, Any] | None:
         return {"sessionId": exc.session_id}
     if isinstance(exc, CursorAhead):
         return {"cursor": exc.cursor, "last": exc.last}
-    return None
+    return {}
 
 
 def error_response(exc: Exception) -> Response:
     status, record = explain(exc)
-    headers = exc.headers if isinstance(exc, HttpError) else None
+    headers = (LATER if status == 429 else {}) | (exc.headers if isinstance(exc, HttpError) else {})
     body = msgspec.json.encode({"error": record})
     return Response(body, status, media_type="application/json", headers=headers)

@@ -58,7 +58,8 @@ class Batch(NamedTuple):
 class Feeds:
     """Frames and JSON values of entries, by lane."""
 
-    def __init__(self, log: EventLog) -> None:
+    def __init__(self, log: EventLog, root_path: str = "") -> None:
+        self._root = root_path
         self.turns = TurnIndexes(log)
         self._log = log
         self._kept: OrderedDict[tuple[Lane, int, int], Batch] = OrderedDict()
@@ -74,7 +75,7 @@ class Feeds:
             entries = await self._log.read(session_id, cursor, min(after - cursor, 1024))
             for entry in entries:
                 if entry.source is None or entry.type not in SPEECH:  # pieces of text leave nothing to remember
-                    _packets(stream, entry)
+                    self._made(stream, entry)
             cursor = entries[-1].seq if entries else after
         return stream
 
@@ -97,7 +98,7 @@ class Feeds:
         stream = memory.copy()
         values = []
         for entry in entries:
-            made = _packets(stream, entry, prompts=lane.prompts)
+            made = self._made(stream, entry, prompts=lane.prompts)
             values += [encode_packet(packet) for packet in made if wanted(packet["type"])]
         return values, stream
 
@@ -119,11 +120,23 @@ class Feeds:
         frames = []
         upto = 0
         for entry in entries:
-            packets = [encode_packet(packet) for packet in _packets(stream, entry) if wanted(packet["type"])]
+            packets = [encode_packet(packet) for packet in self._made(stream, entry) if wanted(packet["type"])]
             if packets:
                 frames.append(packet_frames(entry.seq, packets))
                 upto = entry.seq
         return Batch(b"".join(frames), stream, upto)
+
+    def _made(self, stream: PacketStream, entry: Entry, *, prompts: bool = False) -> list[dict[str, Any]]:
+        try:
+            if prompts and (said := prompt_packets(entry.type, entry.data, entry.source)):
+                return said
+            packets = stream.take(entry.type, entry.data, entry.source)
+        except Exception:  # one event that cannot be read must not keep all others away
+            logger.exception("session %s: event %d has no packets", entry.session_id, entry.seq)
+            return []
+        if self._root and entry.type == "custom":
+            _place(packets, self._root)
+        return packets
 
     def _keep(self, key: tuple[Lane, int, int], batch: Batch) -> None:
         self._kept[key] = batch
@@ -158,11 +171,9 @@ def _line(data: bytes) -> bytes:
     return data
 
 
-def _packets(stream: PacketStream, entry: Entry, *, prompts: bool = False) -> list[dict[str, Any]]:
-    try:
-        if prompts and (said := prompt_packets(entry.type, entry.data, entry.source)):
-            return said
-        return stream.take(entry.type, entry.data, entry.source)
-    except Exception:  # one event that cannot be read must not keep all others away
-        logger.exception("session %s: event %d has no packets", entry.session_id, entry.seq)
-        return []
+def _place(packets: list[dict[str, Any]], root: str) -> None:
+    """Addresses of artifacts as a consumer of a hub below a path has to ask for them."""
+    for packet in packets:
+        if packet["type"] == "artifact_created":
+            made = packet["artifact"]
+            made |= {name: f"{root}{made[name]}" for name in ("preview_url", "download_url") if made[name]}

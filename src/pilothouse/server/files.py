@@ -13,8 +13,10 @@ from msgspec import Meta
 from starlette.responses import Response
 
 from ..hub.files import FileEntry, Listing, OpenFile, WorkspaceFiles
+from ..hub.refusals import AlreadyThere
 from ..log.records import SessionRecord
 from .downloads import HEAD, attachment, download, inert_type
+from .errors import HttpError
 from .operations import Call, Operation, Query, json_response, read_body
 
 __all__ = ["OPERATIONS", "files_of", "opened"]
@@ -74,7 +76,11 @@ async def put(call: Call) -> Response:
     match = call.request.headers.get("if-match")
     async with call.server.uploads:
         data = await read_body(call.request, call.server.limits.upload, timeout=UPLOAD_TIMEOUT)
-        entry, is_new = await files.put(call.path["path"], data, overwrite=query.overwrite, match=match)
+        try:
+            entry, is_new = await files.put(call.path["path"], data, overwrite=query.overwrite, match=match)
+        except AlreadyThere as exc:
+            message = f"{exc}: by `?overwrite=true`, or by `If-Match` with its ETag"
+            raise HttpError(409, "exists", message, **exc.data) from None
     place = f"{call.server.root_path}/sessions/{record.id}/files/{quote(entry.path)}"
     return json_response(entry, 201 if is_new else 200, {"Location": place, "ETag": entry.etag or ""})
 

@@ -31,8 +31,11 @@ PAGES = (b"text/html", b"application/xhtml", b"text/javascript", b"application/j
 """What runs: pages, and workers, whose policy comes with their script."""
 PAGE_POLICIES = {True: HTML_POLICY.encode(), False: POLICY.encode()}
 
-EXPOSED = b"Retry-After, Location, Content-Disposition, ETag"
-ACCEPTED = b"Authorization, Content-Type, Accept, Last-Event-ID, Prefer, If-None-Match, Cache-Control"
+EXPOSED = b"Retry-After, Location, Content-Disposition, Content-Range, ETag, X-Turn-Id, Preference-Applied"
+ACCEPTED = (
+    b"Authorization, Content-Type, Accept, Last-Event-ID, Prefer, If-None-Match, If-Match, Range, If-Range, "
+    b"Cache-Control"
+)
 METHODS = b"GET, HEAD, POST, PUT, PATCH, DELETE"
 
 

@@ -20,7 +20,8 @@ class Health(Struct, kw_only=True):
 
 
 class Agents(Struct, kw_only=True):
-    """Each agent: `name`, `title`, `installed`, `command`, and how to install or log in where that is needed."""
+    """Each agent: `name`, `title`, `installed`, `command`, how to install or log in where that is needed, and as
+    `observed` what `pilothouse doctor agent` has seen of it: `version`, `at`, `capabilities`, `steps`."""
 
     agents: list[dict[str, Any]]
 

@@ -15,6 +15,7 @@ from starlette.types import Scope
 from ..log.errors import LogError, UnknownRecord
 from ..log.records import Device
 from . import audit
+from .browsers import BROWSER
 from .callers import ADMIN, Caller
 from .context import Server
 from .errors import HttpError
@@ -45,8 +46,6 @@ CLI = "cli"
 CLIENT = "pilothouse-client"
 LONGEST_NAME = 40
 TOKEN = "token"  # noqa: S105
-BROWSER = "browser"
-
 SEEN_EVERY = 60.0
 """Seconds between two notes that a device was here."""
 LONGEST = 1024
@@ -94,8 +93,9 @@ async def by_cookie(server: Server, scope: Scope) -> Caller | None:
     login = await login_of(server, scope)
     if login is None:
         return None
+    scope["login"] = login.key
     if login.device_id is None:
-        return Caller(name=BROWSER, scopes=ADMIN)
+        return Caller(name=login.name, scopes=ADMIN)
     try:
         device = await server.hub.log.devices.get(login.device_id)
     except UnknownRecord:

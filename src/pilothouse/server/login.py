@@ -13,10 +13,12 @@ from starlette.responses import Response
 
 from ..acp.naming import camel
 from . import audit
+from .browsers import browser_name
 from .callers import Scope, in_order
 from .errors import HttpError
 from .identity import address, failed, login_of, refuse_shut
 from .links import base_url, set_cookie
+from .logins import Login
 from .operations import Body, Call, Operation, Query, json_response
 from .page import stylesheet
 from .tickets import TicketRefused
@@ -72,8 +74,8 @@ class Whoami(Struct, kw_only=True, rename=camel):
 
 
 async def make_link(call: Call) -> LoginLink:
-    ticket, secret = call.server.tickets.issue("login", call.caller.device_id)
-    audit.record("login_link", by=call.caller.name, ticketId=ticket.id)
+    ticket, secret = call.server.tickets.issue("login", issuer=call.caller.device_id)
+    audit.record("login_link", call.caller, ticketId=ticket.id)
     url = f"{base_url(call.server, call.request)}/login?ticket={secret}"
     return LoginLink(url=url, expires_in=int(call.server.tickets.left(ticket)))
 
@@ -92,8 +94,9 @@ async def log_in(call: Call) -> Response:
             return Response(status_code=303, headers=onward)
         failed(server, client, "login ticket")
         return _sorry(call, str(refused))
-    secret = await server.logins.add(ticket.grant)
-    audit.record("login", ticketId=ticket.id, address=client, deviceId=ticket.grant)
+    name = browser_name(call.request.headers.get("user-agent", ""))
+    secret = await server.logins.add(ticket.issuer, name)
+    audit.record("login", ticketId=ticket.id, address=client, deviceId=ticket.issuer)
     return Response(status_code=303, headers=onward | set_cookie(server, call.request, secret))
 
 
@@ -111,14 +114,15 @@ class LoggedOut(Struct, kw_only=True):
 
 async def log_out(call: Call) -> Response:
     login = await login_of(call.server, call.request.scope)
-    ended = 0
+    ended: list[Login] = []
     if call.body.everywhere:
         ended = await call.server.logins.remove_all(call.caller.device_id)
     elif login is not None:
         await call.server.logins.remove(login)
-        ended = 1
-    audit.record("logout", by=call.caller.name, logins=ended)
-    return json_response(LoggedOut(ended=ended), headers=set_cookie(call.server, call.request, None))
+        ended = [login]
+    call.server.connections.cut_logins(one.key for one in ended)
+    audit.record("logout", call.caller, logins=len(ended))
+    return json_response(LoggedOut(ended=len(ended)), headers=set_cookie(call.server, call.request, None))
 
 
 async def whoami(call: Call) -> Whoami:

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from ..log.base import EventLog
+from .browsers import BROWSER
 from .tokens import digest, new_secret
 
 __all__ = ["Login", "Logins", "cookie", "cookie_name", "values"]
@@ -28,13 +29,14 @@ VALUES = 4
 
 
 class Login(Struct, frozen=True, kw_only=True, rename={"device_id": "deviceId"}):
-    """`device_id` is None for the owner. `key` is the name of its setting, and no secret."""
+    """`device_id` is None for the owner, whose browsers have names of their own. `key` names its setting; no secret."""
 
     key: str
     device_id: str | None
     owner: str
     created: str
     expires: str
+    name: str = BROWSER
 
 
 class Logins:
@@ -42,14 +44,16 @@ class Logins:
         self._log = log
         self._owner = digest(f"owner {token}")[:16]
 
-    async def add(self, device_id: str | None) -> str:
+    async def add(self, device_id: str | None, name: str = BROWSER) -> str:
         """Log a browser in. The value for its cookie, which is not kept."""
         await self._make_room()
         secret = new_secret()
+        if await self._is_taken(name):
+            name = f"{name} {digest(secret)[:4]}"
         now = self._log.now()
         until = datetime.fromisoformat(now) + timedelta(days=DAYS)
         expires = until.isoformat().replace("+00:00", "Z")
-        value = {"deviceId": device_id, "owner": self._owner, "created": now, "expires": expires}
+        value = {"deviceId": device_id, "owner": self._owner, "created": now, "expires": expires, "name": name}
         await self._log.settings.set(PREFIX + digest(secret), value)
         return secret
 
@@ -62,12 +66,17 @@ class Logins:
     async def remove(self, login: Login) -> None:
         await self._log.settings.remove(login.key)
 
-    async def remove_all(self, device_id: str | None) -> int:
-        """End the logins of a device, or the owner's. Answers how many there were."""
+    async def remove_all(self, device_id: str | None) -> list[Login]:
+        """End the logins of a device, or the owner's. Answers which there were."""
         found = [login for login in await self._all() if login.device_id == device_id]
         for login in found:
             await self.remove(login)
-        return len(found)
+        return found
+
+    async def _is_taken(self, name: str) -> bool:
+        """Who decided must be plain: no two browsers have one name, nor has one the name of a device."""
+        logins = {login.name for login in await self._all() if self._is_alive(login)}
+        return name in logins or name in {device.name for device in await self._log.devices.list()}
 
     async def _make_room(self) -> None:
         kept = []

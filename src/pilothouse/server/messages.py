@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 from ..acp.naming import camel
 from ..model.errors import ValidationError
 from .errors import HttpError
-from .operations import checked
+from .operations import checked, parsed
 
 __all__ = [
     "MESSAGES",
@@ -147,18 +147,15 @@ def parse_message(text: str | bytes) -> Message:
 def request_id_of(text: str | bytes) -> Any:
     """The `requestId` of a message that could not be read otherwise."""
     try:
-        fields = _object(text) if isinstance(text, str) else {}
-    except HttpError:
+        fields = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
-    found = fields.get("requestId")
+    found = fields.get("requestId") if isinstance(fields, dict) else None
     return found if isinstance(found, (str, int)) else None
 
 
 def _object(text: str) -> dict[str, Any]:
-    try:
-        fields = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
-        raise HttpError(400, "malformed", f"the message is no JSON: {exc}") from None
+    fields = parsed(text, "message")
     if not isinstance(fields, dict):
         raise HttpError(400, "malformed", "the message is no JSON object")
     return fields

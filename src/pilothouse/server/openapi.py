@@ -18,8 +18,8 @@ from starlette.responses import Response
 from .. import __version__
 from ..acp.lenient import Choice
 from ..model.commands import COMMANDS
-from ..model.errors import ACPError
 from ..model.session.text import Text
+from .errors import Refusal
 from .logins import NAME
 from .operations import Call, Operation
 
@@ -45,7 +45,7 @@ Schema = dict[str, Any]
 class ErrorBody(Struct, kw_only=True):
     """What every refusal has as its body."""
 
-    error: ACPError
+    error: Refusal
 
 
 def document(operations: Sequence[Operation], *, url: str = "") -> Schema:

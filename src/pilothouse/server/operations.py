@@ -19,6 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ..acp.naming import camel
+from ..acp.nesting import TOO_DEEP, is_deep
 from ..model.errors import ValidationError
 from .callers import Caller, Scope
 from .context import Server
@@ -34,6 +35,7 @@ __all__ = [
     "endpoint",
     "json_response",
     "need",
+    "parsed",
     "read_body",
     "route",
 ]
@@ -80,6 +82,8 @@ class Operation(Struct, frozen=True, kw_only=True):
     summary: str
     scope: Scope | Literal["any"] | None = "read"
     query: type[Query] | None = None
+    any_query: bool = False
+    """Parameters are not looked at: for what people's browsers open, with whatever others hang on an address."""
     body: Any = None
     """A type that the JSON body is read as; None for no body; `bytes` for any other content, which the handler reads by
     `read_body` when it has room for it."""
@@ -156,13 +160,13 @@ def need(caller: Caller, scope: Scope) -> None:
 
 
 def _query(operation: Operation, request: Request) -> Any:
-    if operation.query is None:
-        return None
     given = request.query_params
+    if operation.query is None and (operation.any_query or not given):
+        return None
     for name in given:
         if len(given.getlist(name)) > 1:
             raise ValidationError("given twice", name)
-    return checked(dict(given), operation.query, strict=False, whole="query")
+    return checked(dict(given), operation.query or Query, strict=False, whole="query")
 
 
 async def _body(operation: Operation, request: Request, limit: int) -> Any:
@@ -172,7 +176,8 @@ async def _body(operation: Operation, request: Request, limit: int) -> Any:
         return None
     data = await read_body(request, limit)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if data and kind != "application/json":
+    # also of nothing: a page of another site can send any other type unasked, and no body at all
+    if (data or "content-type" in request.headers) and kind != "application/json":
         raise HttpError(415, "unsupported_media_type", f"send application/json, not {kind or 'nothing'}")
     if operation.body is None:
         return None
@@ -180,15 +185,26 @@ async def _body(operation: Operation, request: Request, limit: int) -> Any:
         if operation.optional_body:
             return checked({}, operation.body)
         raise ValidationError("a JSON object is needed", "body")
-    try:
-        value = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
-        raise HttpError(400, "malformed", f"the body is no JSON: {exc}") from None
+    value = parsed(data, "body")
     return value if operation.body is Any else checked(value, operation.body)
 
 
+def parsed(data: bytes | str, what: str) -> Any:
+    """JSON from outside, called `what` in errors. Raises HttpError 400; ValidationError if it is nested too deeply."""
+    try:
+        value = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeError) as exc:
+        raise HttpError(400, "malformed", f"the {what} is no JSON: {exc}") from None
+    except RecursionError:
+        raise ValidationError(TOO_DEEP, what) from None
+    if is_deep(value):
+        raise ValidationError(TOO_DEEP, what)
+    return value
+
+
 async def read_body(request: Request, limit: int, *, timeout: float = BODY_TIMEOUT) -> bytes:
-    """The whole body. Raises HttpError 413 as soon as it is known to be too long, 408 when it does not come."""
+    """The whole body. Raises HttpError 413 as soon as it is known to be too long, 408 when it does not come, 401 when
+    its device was revoked, or its browser logged out, while it came: a body may be sent as slowly as one likes."""
     announced = request.headers.get("content-length", "")
     too_long = HttpError(413, "too_large", f"the body may have {limit:,} bytes", limit=limit)
     if announced.isdecimal() and int(announced) > limit:
@@ -204,6 +220,9 @@ async def read_body(request: Request, limit: int, *, timeout: float = BODY_TIMEO
                 parts.append(part)
     except TimeoutError:
         raise HttpError(408, "timeout", "the body did not arrive in time") from None
+    caller: Caller | None = request.scope.get("caller")
+    if caller is not None:
+        request.app.state.server.connections.check(caller)
     return b"".join(parts)
 
 

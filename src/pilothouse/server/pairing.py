@@ -2,6 +2,7 @@
 
 The ticket travels by QR code or link, and could be seen by others on its way; the code is only ever shown on the
 host, so a ticket alone is worth nothing. The ticket is in the part of the link behind `#`, which browsers do not send.
+A ticket that a device asked for gives nothing that the device could not give any more when it is used.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from ..log.records import Device
 from ..model.errors import ValidationError
 from . import audit
 from .callers import Scope, in_order
+from .context import Server
 from .devices import check_grant, checked_name, free_name
 from .errors import HttpError
-from .identity import address, failed, refuse_shut
+from .identity import address, as_caller, failed, refuse_shut
 from .links import base_url, is_browser, set_cookie
 from .operations import Body, Call, Operation, json_response
 from .tickets import Ticket, TicketRefused, Tickets
@@ -94,8 +96,10 @@ async def make_pairing(call: Call) -> NewPairing:
     if not 10 <= wish.expires_in <= 3600:
         raise ValidationError("10 to 3600 seconds", "expiresIn")
     grant = _Grant(checked_name(wish.name) if wish.name is not None else None, in_order(wish.scopes))
-    ticket, secret = call.server.tickets.issue("pair", grant, with_code=True, lifetime=wish.expires_in)
-    audit.record("pairing", by=call.caller.name, ticketId=ticket.id, scopes=grant.scopes)
+    ticket, secret = call.server.tickets.issue(
+        "pair", grant, issuer=call.caller.device_id, with_code=True, lifetime=wish.expires_in
+    )
+    audit.record("pairing", call.caller, ticketId=ticket.id, scopes=grant.scopes)
     url = f"{base_url(call.server, call.request)}/#pair={secret}"
     return NewPairing(
         id=ticket.id,
@@ -159,6 +163,9 @@ async def pair(call: Call) -> Response:
     grant: _Grant = ticket.grant
     secret = new_secret()
     async with server.naming:
+        if not await _still_granted(server, ticket):
+            ticket.state = "withdrawn"
+            raise HttpError(403, "ticket_refused", "whoever asked for this ticket may not pair any more", triesLeft=0)
         device = Device(
             id=f"dev_{secrets.token_hex(8)}",
             name=await free_name(server, grant.name or called),
@@ -176,6 +183,15 @@ async def pair(call: Call) -> Response:
     if is_browser(call.request):
         headers = set_cookie(server, call.request, await server.logins.add(device.id))
     return json_response(paired, 201, headers)
+
+
+async def _still_granted(server: Server, ticket: Ticket) -> bool:
+    """Whether the device that asked for a ticket may still give what it promises. Whoever calls holds `naming`."""
+    if ticket.issuer is None:
+        return True
+    issuer = await server.hub.log.devices.get(ticket.issuer)
+    caller = as_caller(issuer)
+    return issuer.revoked is None and caller.may("admin") and caller.may_grant(ticket.grant.scopes)
 
 
 OPERATIONS: tuple[Operation, ...] = (

@@ -8,6 +8,10 @@ last that takes nothing of its answer. What follows a body (trailers) is dropped
 from __future__ import annotations
 
 import asyncio
+import logging
+import math
+import time
+from collections.abc import Callable
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -17,7 +21,7 @@ from .failures import is_loopback, network
 from .headers import secured
 from .limits import Limits
 
-__all__ = ["Crowd", "HttpProtocol", "WebSocketProtocol"]
+__all__ = ["Crowd", "HttpProtocol", "Seldom", "WebSocketProtocol"]
 
 DRAIN = 2.0
 """Seconds for the rest of a body that was answered before it came: to close at once could lose the answer."""
@@ -67,6 +71,32 @@ class Crowd:
         return None if address is None or is_loopback(address) else network(address)
 
 
+class Seldom(logging.Filter):
+    """Of warnings that anybody can cause, by sending what is no HTTP, each is said once in a while, with how often."""
+
+    def __init__(self, every: float = 60.0, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._every = every
+        self._clock = clock
+        self._said: dict[str, tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno != logging.WARNING or record.exc_info:
+            return True
+        now = self._clock()
+        since, unsaid = self._said.get(record.msg, (-math.inf, 0))
+        if now - since < self._every:
+            self._said[record.msg] = (since, unsaid + 1)
+            return False
+        self._said[record.msg] = (now, 0)
+        if unsaid:
+            record.msg = f"{record.msg} ({unsaid} more since the last of these lines)"
+        return True
+
+
+_seldom = Seldom()
+
+
 class HttpProtocol(HttpToolsProtocol):
     """One connection. Its head is being read from the first byte of a request, or the connection's start."""
 
@@ -74,6 +104,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.logger.addFilter(_seldom)
         self.access_log = False  # whatever logging is set up: a line of it would hold the ticket of a login link
         self._deadline: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
@@ -241,7 +272,7 @@ class HttpProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Any refusal of what is not, or not yet, a request."""
         status, reason = self._refusal
-        body = b'{"error":{"code":"malformed","message":"%s","recoverable":true}}' % reason.encode()
+        body = b'{"error":{"code":"malformed","message":"%s","recoverable":true,"details":{}}}' % reason.encode()
         given = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         lines = [name + b": " + value + b"\r\n" for name, value in secured([*given, (b"connection", b"close")])]
         if not self._is_answering() or not self.cycle.response_started:  # else it would land amidst another answer
@@ -288,6 +319,11 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         if event.fin:
             self.frames = [bytes(self.frames[0])]
             self.send_receive_event_to_app()
+
+    async def send(self, message: Any) -> None:
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body" and not message.get("more_body"):
+            self.handshake_complete = True  # a refusal is an answer too; else each would be logged as a fault of ours
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self.on_lost is not None:

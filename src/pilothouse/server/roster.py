@@ -32,6 +32,10 @@ ROUND = 0.05
 """Seconds between two rounds of reading rows, whatever happens."""
 KEPT = 200
 """Changes that are kept, one of each session; a consumer that missed more gets the list anew."""
+DISCOVERED = ""
+"""In place of a session's id: those on this machine that no hub began. Their list is told to have changed, no more."""
+CALM = 1.0
+"""Seconds between two such changes."""
 AT_ONCE = ("session:", "approval:", "interaction:question")
 
 _encode = msgspec.json.Encoder().encode
@@ -44,6 +48,7 @@ class Roster:
         self._hub = hub
         self._users = 0
         self._tasks: tuple[asyncio.Task[None], ...] = ()
+        self._unlisten: Callable[[], None] | None = None
         self._starting = asyncio.Lock()
         self._changed = asyncio.Event()
         self._waiting = asyncio.Event()
@@ -94,6 +99,7 @@ class Roster:
         self._wake()
         position = await self._hub.log.last_position()
         self._hub.log.sessions.watchers.add(self._touched)
+        self._unlisten = self._hub.discovery.listen(self._discovered)
         loop = asyncio.get_running_loop()
         self._tasks = (
             loop.create_task(self._run(lambda: self._watch(position)), name="watching sessions"),
@@ -103,6 +109,8 @@ class Roster:
     async def _stop(self) -> None:
         tasks, self._tasks = self._tasks, ()
         self._hub.log.sessions.watchers.discard(self._touched)
+        if self._unlisten is not None:
+            self._unlisten()
         for task in tasks:
             task.cancel()
         if tasks:
@@ -131,6 +139,10 @@ class Roster:
     def _touched(self, session_id: str) -> None:
         """Its record changed without an event."""
         self._plan(session_id, asyncio.get_running_loop().time())
+
+    def _discovered(self) -> None:
+        now = asyncio.get_running_loop().time()
+        self._plan(DISCOVERED, max(now, self._told.get(DISCOVERED, 0.0) + CALM))
 
     def _plan(self, session_id: str, at: float) -> None:
         if at < self._due.get(session_id, float("inf")):
@@ -162,6 +174,10 @@ class Roster:
     async def _read(self, session_ids: Collection[str], now: float) -> None:
         pending = Counter(approval.session_id for approval in await self._hub.approvals())
         for session_id in session_ids:
+            if session_id == DISCOVERED:
+                self._told[DISCOVERED] = now
+                self._put(DISCOVERED, {"type": "discovered_changed"})
+                continue
             try:
                 record = await self._hub.log.sessions.get(session_id)
             except UnknownSession:

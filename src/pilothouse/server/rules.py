@@ -14,7 +14,11 @@ __all__ = ["OPERATIONS", "RuleRow", "Rules"]
 
 
 class RuleRow(Struct, kw_only=True, rename=camel):
-    """`scopeKey` is the session, the project's directory, or empty. A rule that is not `active` answers nothing."""
+    """`scopeKey` is the session, the project's directory, or empty. A rule that is not `active` answers nothing.
+
+    `madeBy` signed the decision of `approvalId` that it came of, `deviceId` is the paired device that did; null for the
+    owner's own, and for rules that are older than this.
+    """
 
     id: str
     active: bool
@@ -27,6 +31,9 @@ class RuleRow(Struct, kw_only=True, rename=camel):
     hits: int
     last_hit: str | None
     revoked: str | None
+    made_by: str | None
+    device_id: str | None
+    approval_id: str | None
 
 
 class Rules(Struct, kw_only=True):
@@ -66,6 +73,9 @@ def _row(rule: Rule, now: str) -> RuleRow:
         hits=rule.hits,
         last_hit=rule.last_hit,
         revoked=rule.revoked,
+        made_by=rule.made_by,
+        device_id=rule.device_id,
+        approval_id=rule.approval_id,
     )
 
 

@@ -13,11 +13,12 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from starlette.responses import Response
 
 from ..acp.naming import camel
+from ..hub.finding import watched_id
 from ..hub.session import HubSession
 from ..log.records import SessionRecord
 from ..log.stores import read_page_key
 from ..model.errors import ValidationError
-from ..model.policy import parse_policy
+from ..model.policy import Policy, parse_policy
 from ..model.records import SessionStatus, SessionSummary
 from ..model.session import Approval, Question, Session
 from . import audit
@@ -37,7 +38,8 @@ PolicyObject: TypeAlias = Annotated[
 
 
 class SessionRow(Struct, kw_only=True, rename=camel):
-    """A session as a list shows it. `queueLength` is null while the session is not in memory."""
+    """A session as a list shows it. `queueLength` is null while the session is not in memory. One that is `watched`
+    runs in another program, and takes no prompts before it is adopted."""
 
     id: str
     agent: str
@@ -50,6 +52,7 @@ class SessionRow(Struct, kw_only=True, rename=camel):
     seq: int
     pending_approvals: int
     queue_length: int | None
+    watched: bool = False
 
 
 class SessionPage(Struct, kw_only=True):
@@ -78,6 +81,7 @@ _BESIDE: tuple[tuple[str, Any], ...] = (
     ("pending_questions", list[Question]),
     ("summary", SessionSummary),
     ("items_count", int),
+    ("watched", bool),
     ("queue", list[Queued]),
 )
 _FOLDED = {one.name: one.type for one in msgspec.structs.fields(Session)}
@@ -154,12 +158,13 @@ async def find(call: Call) -> SessionPage:
     return SessionPage(sessions=rows, next=page.next)
 
 
-async def start(call: Call) -> Response:
+async def start(call: Call, *, field: str = "client_request_id") -> Response:
+    """`field` is where the caller gave the id of its request."""
     body: NewSession = call.body
     if body.client_request_id is None:
         return await _start(call)
     key = ("session", _who(call), body.client_request_id)
-    return await call.server.repeats.once(key, body, lambda: _start(call), field="client_request_id")
+    return await call.server.repeats.once(key, body, lambda: _start(call), field=field)
 
 
 async def _start(call: Call) -> Response:
@@ -170,9 +175,10 @@ async def _start(call: Call) -> Response:
         body.agent,
         body.cwd,
         title=checked_title(body.title),
-        policy=call.server.default_policy if body.policy is None else body.policy,
+        policy=call.server.default_policy if body.policy is None else _policy(body.policy),
         start=body.start,
     )
+    audit.record("session_started", call.caller, sessionId=session.id, agent=body.agent)
     record = await call.server.hub.log.sessions.get(session.id)
     # the id is ours, so nothing that a caller wrote gets into a header
     headers = {"Location": f"{call.server.root_path}/sessions/{session.id}"}
@@ -190,14 +196,14 @@ async def change(call: Call) -> dict[str, Any]:
     if body.policy is not UNSET:
         need(call.caller, "admin")
     title = checked_title(body.title) if body.title is not UNSET else UNSET
-    policy = parse_policy(body.policy) if body.policy not in (UNSET, None) else None
+    policy = _policy(body.policy) if body.policy not in (UNSET, None) else None
     hub = call.server.hub
     session = await hub.session(call.path["id"])
     if title is not UNSET:
         session.rename(title)
     if body.policy is not UNSET:
         session.set_policy(policy)
-        audit.record("policy_set", by=call.caller.name, sessionId=session.id)
+        audit.record("policy_set", call.caller, sessionId=session.id)
     await session.committed()
     if body.archived is not UNSET:
         await hub.log.sessions.update(session.id, archived=body.archived)
@@ -222,6 +228,14 @@ def _who(call: Call) -> str:
     return call.caller.device_id or call.caller.name
 
 
+def _policy(given: Any) -> Policy:
+    """Raises ValidationError that names the member as the body has it."""
+    try:
+        return parse_policy(given)
+    except ValidationError as exc:
+        raise ValidationError(exc.reason, f"policy.{exc.path}") from None
+
+
 def _check_cursor(text: str) -> None:
     try:
         _, number = read_page_key(text)
@@ -244,6 +258,7 @@ def session_row(record: SessionRecord, live: HubSession | None, pending: int) ->
         seq=record.last_seq,
         pending_approvals=pending,
         queue_length=len(live.queue) if live is not None else None,
+        watched=watched_id(record) is not None,
     )
 
 
@@ -251,7 +266,7 @@ async def _detail(call: Call, session: HubSession, *, items: bool) -> dict[str, 
     record = await call.server.hub.log.sessions.get(session.id)
     own = {camel(name): getattr(record, name) for name in ("agent", "title", *(name for name, _ in _RECORD))}
     found = await session.whole_snapshot() if items else session.snapshot(items=False)
-    return {**found, **own}
+    return {**found, **own, "watched": watched_id(record) is not None}
 
 
 _SESSION = "/sessions/{id}"

@@ -10,8 +10,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.websockets import WebSocket
 
+from .errors import HttpError, error_response
 from .limits import Limits
 from .protocols import WebSocketProtocol
 
@@ -27,6 +30,7 @@ __all__ = [
     "SocketProtocol",
     "Stalled",
     "frame",
+    "only_upgrades",
 ]
 
 EXTENSION = "pilothouse.socket"
@@ -43,6 +47,13 @@ FAILED = 1011
 UNAUTHORIZED = 4401
 STALLED = 4408
 TOO_MANY = 4429
+
+
+async def only_upgrades(request: Request) -> Response:
+    """For who asks in plain HTTP where a WebSocket is."""
+    headers = {"Upgrade": "websocket", "Connection": "Upgrade"}
+    message = f"{request.url.path} is a WebSocket; connect with one"
+    return error_response(HttpError(426, "upgrade_required", message, headers=headers))
 
 
 class Disconnected(Exception):

@@ -38,7 +38,10 @@ class TicketRefused(Exception):
 
 
 class Ticket(Struct, kw_only=True, eq=False):
-    """`grant` is what its use gives; `result` what came of it. Its secret is known to whoever was handed it."""
+    """`grant` is what its use gives; `result` what came of it. Its secret is known to whoever was handed it.
+
+    `issuer` is the device that asked for it, None for the owner: what a device hands on ends with its own rights.
+    """
 
     id: str
     purpose: Purpose
@@ -46,6 +49,7 @@ class Ticket(Struct, kw_only=True, eq=False):
     code: str | None
     expires: float
     grant: Any
+    issuer: str | None = None
     tries: int = TRIES
     state: State = "pending"
     result: Any = None
@@ -59,7 +63,13 @@ class Tickets:
         self._tickets: dict[str, Ticket] = {}
 
     def issue(
-        self, purpose: Purpose, grant: Any = None, *, with_code: bool = False, lifetime: float = LIFETIME
+        self,
+        purpose: Purpose,
+        grant: Any = None,
+        *,
+        issuer: str | None = None,
+        with_code: bool = False,
+        lifetime: float = LIFETIME,
     ) -> tuple[Ticket, str]:
         """A ticket and its secret, which is not kept."""
         self._tidy()
@@ -73,6 +83,7 @@ class Tickets:
             code=f"{secrets.randbelow(10**6):06}" if with_code else None,
             expires=self._clock() + lifetime,
             grant=grant,
+            issuer=issuer,
         )
         self._tickets[ticket.id] = ticket
         return ticket, secret
@@ -103,6 +114,12 @@ class Tickets:
     def withdraw(self, ticket: Ticket) -> None:
         if ticket.state == "pending":
             ticket.state = "withdrawn"
+
+    def withdraw_all(self, issuer: str) -> None:
+        """Those that a device asked for."""
+        for ticket in self._tickets.values():
+            if ticket.issuer == issuer:
+                self.withdraw(ticket)
 
     def left(self, ticket: Ticket) -> float:
         """Seconds in which it can still be used."""

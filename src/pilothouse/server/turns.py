@@ -222,7 +222,7 @@ def _withdrawn_frame(batch: Sequence[Entry], turn_id: str) -> bytes:
 def _error_frame(exc: Exception) -> bytes:
     """Nothing more will come on this stream, for a reason that is not in the log; so it has no number."""
     _, record = explain(exc)
-    details: dict[str, Any] = {**(record.details or {}), "code": record.code, "recoverable": record.recoverable}
+    details: dict[str, Any] = {**record.details, "code": record.code, "recoverable": record.recoverable}
     packet = packet_from_error({"message": record.message, "data": details}, utc_now())
     return b"event: message\ndata: %b\n\n" % encode_packet(packet)
 

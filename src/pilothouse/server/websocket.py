@@ -14,16 +14,18 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
-from starlette.routing import BaseRoute, WebSocketRoute
+from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from .. import __version__
 from ..log.errors import LogClosed
+from ..model.commands import parse_command
+from ..model.errors import ValidationError
 from . import sessions
 from .approvals import approval_row
 from .attention import Attention
 from .callers import SCOPES, Caller, Scope
-from .commands import carry_out
+from .commands import carry_out, checked_id
 from .context import Server
 from .errors import HttpError, explain
 from .identity import address, authenticate
@@ -54,6 +56,7 @@ from .sockets import (
     Socket,
     Stalled,
     frame,
+    only_upgrades,
 )
 from .subscriptions import ALL, Subscriptions
 
@@ -94,6 +97,7 @@ async def lane(websocket: WebSocket) -> None:
     try:
         await socket.accept()
         caller = websocket.scope.get("caller") or await _identified(server, socket, websocket)
+        websocket.scope["caller"] = caller
         with server.connections.hold(caller):
             await Consumer(server, shared, caller, socket).serve()
     except Disconnected:
@@ -241,6 +245,8 @@ class Consumer:
                 raise HttpError(422, "invalid", "without `sessionIds` the cursor is one number", field="after")
             await self._subscriptions.add(ALL, after, form, message.request_id, pause)
             return
+        if not message.session_ids:  # nothing would be said of it, and every message is answered
+            raise HttpError(422, "invalid", "name the sessions, or leave this out for all", field="sessionIds")
         for session_id in dict.fromkeys(message.session_ids):
             try:
                 if session_id not in self._subscriptions and len(self._subscriptions) >= limit:
@@ -318,12 +324,14 @@ class Consumer:
 
     async def _open(self, message: StartSession) -> dict[str, Any]:
         given = {"agent": message.agent, "cwd": message.cwd, "title": message.title, "policy": message.policy}
-        body = checked({**given, "client_request_id": message.command_id}, sessions.NewSession)
-        answer = await sessions.start(self._call(body=body))
+        body = checked({**given, "client_request_id": checked_id(message.command_id)}, sessions.NewSession)
+        command = {"command": "send_message", "message": message.prompt, "commandId": message.command_id}
+        if message.prompt is not None:
+            _check_prompt(message.prompt)  # before there is a session that nobody would hear of
+        answer = await sessions.start(self._call(body=body), field="commandId")
         session = msgspec.json.decode(bytes(answer.body))
         if message.prompt is None:
             return {"sessionId": session["id"], "session": session}
-        command = {"command": "send_message", "message": message.prompt, "commandId": message.command_id}
         sent = await carry_out(self._server, self._caller, session["id"], command)
         return {"sessionId": session["id"], "session": session, "result": sent.result, "seq": sent.seq}
 
@@ -331,6 +339,14 @@ class Consumer:
         """An operation of HTTP by another road, so that both do the same."""
         request: Any = None  # none of these looks at it
         return Call(server=self._server, caller=self._caller, request=request, path={}, query=query, body=body)
+
+
+def _check_prompt(prompt: Any) -> None:
+    """Raises ValidationError that names it as the caller did."""
+    try:
+        parse_command({"command": "send_message", "message": prompt})
+    except ValidationError as exc:
+        raise ValidationError(exc.reason, exc.path.replace("message", "prompt", 1)) from None
 
 
 Handle = Callable[[Consumer, Any], Awaitable[None]]
@@ -345,4 +361,4 @@ _HANDLERS: dict[type[Message], tuple[Scope | None, Handle]] = {
     Ping: (None, Consumer._ping),
 }
 
-ROUTES: tuple[BaseRoute, ...] = (WebSocketRoute("/ws", lane),)
+ROUTES: tuple[BaseRoute, ...] = (WebSocketRoute("/ws", lane), Route("/ws", only_upgrades, methods=["GET"]))

@@ -36,7 +36,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
 async def ask_approval(screen: Screen, keyboard: Keyboard, event: ApprovalRequestedEvent) -> Verdict:
     """Show what is asked for and read the decision. A line that says nothing known is asked again."""
-    screen.approval(event)
+    screen.decisions.approval(event, whole=True)
     keyboard.forget()
     while True:
         line = await keyboard.line(screen.ask(_prompt(event)))
@@ -94,7 +94,7 @@ def _explain(screen: Screen, event: ApprovalRequestedEvent) -> None:
 
 async def ask_question(screen: Screen, keyboard: Keyboard, event: UserQuestionEvent) -> Any:
     """The answer: values by name for a form, text otherwise, None when the person declines."""
-    screen.question(event)
+    screen.decisions.question(event)
     keyboard.forget()
     fields = fields_of(event.form)
     if event.url is not None and not fields:

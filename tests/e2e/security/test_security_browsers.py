@@ -7,8 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.support.attacks import FOREIGN, Attempts, Clock, log_in, login_link, paired, state
-from tests.support.http_client import Client
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
+
+from tests.support.attacks import FOREIGN, Attempts, Clock, log_in, login_link, paired, state, until
+from tests.support.http_client import PATIENCE, Client
 from tests.support.servers import TOKEN, Served, serving
 
 
@@ -22,6 +25,18 @@ async def test_a_link_logs_a_browser_in_and_leaves_the_address_bar(served: Serve
     assert (await nobody.request("GET", "/whoami", headers=cookie)).json()["name"] == "browser"
     stored = json.dumps(await served.hub.log.settings.all())
     assert cookie["Cookie"].partition("=")[2] not in stored
+
+
+async def test_browsers_of_the_owner_have_names_that_tell_them_apart(served: Served, nobody: Client) -> None:
+    agent = {"User-Agent": "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/140.0 Safari/537.36"}
+    names = []
+    for _ in range(2):
+        answer = await nobody.request("GET", await login_link(served), headers=agent)
+        cookie = {"Cookie": answer.headers["set-cookie"].partition(";")[0]}
+        names.append((await nobody.request("GET", "/whoami", headers=cookie)).json()["name"])
+    assert names[0] == "Chrome on Linux"
+    assert names[1].startswith("Chrome on Linux ")
+    assert len(names[1]) > len(names[0])
 
 
 async def test_a_link_works_once_and_not_for_long(
@@ -73,6 +88,9 @@ async def test_a_cookie_is_worth_nothing_to_a_foreign_page(served: Served, nobod
         answer = await nobody.request("GET", "/sessions", headers=headers)
         attempts.refused(answer, 401)
         assert "set-cookie" not in answer.headers  # nor can it log the browser out
+    followed = {**cookie, "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    assert (await nobody.request("GET", "/sessions", headers=followed)).status == 200
+    attempts.refused(await nobody.request("POST", "/login-links", headers=followed), 401)
     assert await state(served.hub) == before
     assert (await nobody.request("GET", "/sessions", headers=cookie)).status == 200
 
@@ -88,6 +106,29 @@ async def test_a_browser_that_is_logged_out_is_out(served: Served, nobody: Clien
         answer = await nobody.request("GET", "/sessions", headers=cookie)
         attempts.refused(answer, 401)
         assert "Max-Age=0" in answer.headers["set-cookie"]
+
+
+async def test_the_streams_of_a_browser_end_when_it_is_logged_out_and_no_others_do(
+    served: Served, nobody: Client, attempts: Attempts
+) -> None:
+    one, other = await log_in(served), await log_in(served)
+    url = f"ws://127.0.0.1:{served.port}/ws"
+    async with (
+        nobody.stream("GET", "/events", headers=one) as stream,
+        nobody.stream("GET", "/events", headers=other) as kept,
+        connect(url, additional_headers=one) as lane,
+        asyncio.timeout(PATIENCE),
+    ):
+        assert (stream.status, kept.status) == (200, 200)
+        await lane.recv()
+        await nobody.request("POST", "/logout", {}, headers=one)
+        await stream.body()  # it ends
+        with attempts.refusing(ConnectionClosed):
+            while True:
+                await lane.recv()
+        assert lane.close_code == 1008
+        await until(lambda: len(served.server.connections) == 1)
+        attempts.refused(await nobody.request("GET", "/events", headers=one), 401)
 
 
 async def test_a_login_ends_after_a_month(served: Served, nobody: Client, attempts: Attempts) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pilothouse.server.application import OPERATIONS
 from tests.support.attacks import FOREIGN, SCOPED, Attempts, log_in, raw, state, status_of, target
 from tests.support.http_client import Client
 from tests.support.servers import TOKEN, Served, serving
@@ -108,6 +109,13 @@ async def test_a_form_of_another_site_is_refused(served: Served, attempts: Attem
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "", "json"):
         answer = await served.client.request("POST", "/sessions", body=body, headers={"Content-Type": kind})
         attempts.refused(answer, 415)
+    session = await served.hub.start_session("demo", "/")
+    for path in (f"/sessions/{session.id}/cancel", "/pairings", "/login-links", "/logout"):
+        for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""):
+            answer = await served.client.request("POST", path, headers={"Content-Type": kind})
+            attempts.refused(answer, 415)  # also of nothing
+        assert (await served.client.request("POST", path)).status in (200, 201)
+    await served.hub.delete_session(session.id)
     assert await state(served.hub) == before
 
 
@@ -125,6 +133,12 @@ async def test_a_configured_page_may_call_with_a_token_and_only_so(tmp_path: Pat
         assert answer.status == 204
         assert answer.headers["access-control-allow-origin"] == "https://app.example"
         assert "access-control-allow-credentials" not in answer.headers
+        allowed = answer.headers["access-control-allow-headers"].lower().split(", ")
+        named = {name.lower() for operation in OPERATIONS for name in operation.headers}
+        assert named <= set(allowed)
+        assert "if-range" in allowed
+        exposed = answer.headers["access-control-expose-headers"].lower().split(", ")
+        assert {"x-turn-id", "content-range", "preference-applied", "etag", "location"} <= set(exposed)
         assert (await served.client.request("GET", "/sessions", headers=page)).status == 200
         cookie = await log_in(served)
         attempts.refused(await Client(served.port).request("GET", "/sessions", headers={**page, **cookie}), 401)

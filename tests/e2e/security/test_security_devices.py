@@ -14,8 +14,9 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from pilothouse.server.tickets import TRIES
-from tests.support.attacks import Attempts, Clock, bearer, login_link, paired, routes, until
+from tests.support.attacks import Attempts, Clock, bearer, login_link, paired, routes, status_of, until
 from tests.support.http_client import PATIENCE, Client
+from tests.support.lanes import lane
 from tests.support.servers import TOKEN, Served
 
 
@@ -101,11 +102,27 @@ async def test_wrong_codes_sent_all_at_once_are_counted_all(served: Served, nobo
     assert await served.hub.log.devices.list() == []
 
 
+RULES = ("always:rule_0a1b2c: permission", "autoApprove.reads", "Deny.commands[0]: rm", "no rule needed")
+
+
 async def test_a_device_cannot_take_the_owners_name_nor_anothers(
     served: Served, nobody: Client, attempts: Attempts
 ) -> None:
     wide = "ｃｌｉ"  # looks like one that is reserved
-    for name in ("local", "Token", " browser ", "policy", wide, "", "a\nb", "x" * 65, "evil\u202eenohp", "\x00"):
+    for name in (
+        "local",
+        "Token",
+        " browser ",
+        "policy",
+        "Pilothouse Run",
+        *RULES,
+        wide,
+        "",
+        "a\nb",
+        "x" * 65,
+        "evil\u202eenohp",
+        "\x00",
+    ):
         offer = (await served.client.request("POST", "/pairings")).json()
         wish = {"ticket": offer["ticket"], "code": offer["code"], "name": name}
         if name == "a\nb":
@@ -164,6 +181,34 @@ async def test_a_revoked_device_is_cut_off_its_websocket(served: Served, attempt
                         await lane.recv()
             assert lane.close_code == 1008
         device_id, device = await paired(served.client, "read")
+
+
+async def test_a_device_that_is_revoked_while_it_sends_has_nothing_done(
+    served: Served, attempts: Attempts, project: Path
+) -> None:
+    session = await served.hub.start_session("demo", project)
+    prompt = b'{"content": "say hello"}'
+    for target, kind, body in (
+        (f"PUT /sessions/{session.id}/files/late.txt", "text/plain", b"written all the same"),
+        (f"POST /sessions/{session.id}/send-message", "application/json", prompt),
+        (f"POST /sessions/{session.id}/cancel", "application/json", b"{}"),
+    ):
+        device_id, device = await paired(served.client, "read", "prompt")
+        head = [f"{target} HTTP/1.1", "Host: localhost", f"Content-Type: {kind}", f"Content-Length: {len(body)}"]
+        head += [f"Authorization: {bearer(device)['Authorization']}", "Connection: close", "", ""]
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+        try:
+            writer.write("\r\n".join(head).encode() + body[:1])
+            await until(lambda device_id=device_id: device_id in served.server.seen)
+            await served.client.request("DELETE", f"/devices/{device_id}")
+            writer.write(body[1:])
+            async with asyncio.timeout(PATIENCE):
+                attempts.refused(status_of(await reader.read()), 401)
+        finally:
+            writer.close()
+            await writer.wait_closed()
+    assert list(project.iterdir()) == []
+    assert await served.hub.log.last_seq(session.id) == 0
 
 
 async def test_a_device_that_lost_a_scope_must_connect_again_and_then_lacks_it(
@@ -227,10 +272,97 @@ async def test_who_came_in_and_who_decided_is_written_down_without_any_secret(
     await device.request("GET", "/agents")
     lines = [json.loads(record.message) for record in caplog.records if record.name == "pilothouse.audit"]
     actions = [line["audit"] for line in lines if line["audit"] != "request"]
-    assert actions == ["login_link", "login", "pairing", "paired", "device_revoked", "failure"]
+    assert actions == ["login_link", "login", "pairing", "paired", "approval_decided", "device_revoked", "failure"]
+    (told_of,) = (line for line in lines if line["audit"] == "approval_decided")
+    assert (told_of["by"], told_of["deviceId"]) == ('ph"o\\ne', made["deviceId"])
+    assert (told_of["sessionId"], told_of["approved"], told_of["remember"]) == (session.id, False, "once")
     (decision,) = (line for line in lines if line.get("path") == f"/approvals/{waiting[0]['id']}")
     assert (decision["by"], decision["deviceId"], decision["status"]) == ('ph"o\\ne', made["deviceId"], 200)
     assert (await served.hub.log.approvals.get(waiting[0]["id"])).decided_by == 'ph"o\\ne'
     told = "\n".join(record.getMessage() for record in caplog.records)
     for secret in (TOKEN, cookie, link.partition("=")[2], offer["ticket"], offer["code"], made["credential"]):
         assert secret not in told
+
+
+@pytest.mark.parametrize("loss", ["revoked", "lowered"])
+async def test_tickets_that_a_device_asked_for_end_with_what_it_may_give(
+    served: Served, nobody: Client, attempts: Attempts, loss: str
+) -> None:
+    device_id, device = await paired(served.client, "admin")
+    offer = (await device.request("POST", "/pairings", {"scopes": ["read"]})).json()
+    link = (await device.request("POST", "/login-links")).json()["url"].partition(f":{served.port}")[2]
+    own = (await served.client.request("POST", "/pairings", {"scopes": ["read"]})).json()
+    if loss == "revoked":
+        await served.client.request("DELETE", f"/devices/{device_id}")
+    else:
+        await served.client.request("PATCH", f"/devices/{device_id}", {"scopes": ["read"]})
+    wish = {"ticket": offer["ticket"], "code": offer["code"], "name": "ghost"}
+    attempts.refused(await nobody.request("POST", "/pair", wish), 403)
+    attempts.refused(await nobody.request("GET", link), 403)
+    assert (await served.client.request("GET", f"/pairings/{offer['id']}")).json()["state"] == "withdrawn"
+    assert len(await served.hub.log.devices.list()) == 1
+    assert (
+        await nobody.request("POST", "/pair", {"ticket": own["ticket"], "code": own["code"]})
+    ).status == 201  # the owner's
+
+
+async def test_a_pairing_that_is_under_way_when_its_issuer_is_revoked_gives_nothing(
+    served: Served, nobody: Client, attempts: Attempts
+) -> None:
+    device_id, device = await paired(served.client, "admin")
+    offer = (await device.request("POST", "/pairings", {"scopes": ["admin"]})).json()
+    wish = {"ticket": offer["ticket"], "code": offer["code"], "name": "ghost"}
+    async with served.server.naming:  # the ticket is taken, and the device not yet written
+        pairing = asyncio.create_task(nobody.request("POST", "/pair", wish))
+        ticket = served.server.tickets.get("pair", offer["id"])
+        await until(lambda: ticket is not None and ticket.state == "used")
+        await served.hub.log.devices.revoke(device_id)
+    attempts.refused(await pairing, 403)
+    assert [one.name for one in await served.hub.log.devices.list()] == ["phone"]
+
+
+async def test_what_a_device_does_over_a_websocket_is_written_down_with_its_name(
+    served: Served, project: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "pilothouse.audit")
+    device_id, device = await paired(served.client, "read", "prompt", "approve")
+    async with lane(served.port, token=device.token) as consumer:
+        await consumer.say("start_session", agent="demo", cwd=str(project), commandId="new", prompt="edit a.txt hello")
+        session_id = (await consumer.until("command_result"))["sessionId"]
+        asked = (await consumer.until("approval_requested"))["approval"]
+        about = {"requestId": asked["id"], "toolCallId": asked["request"]["toolCallId"]}
+        done = await consumer.command(session_id, "yes", command="approve_tool_call", **about, remember="everywhere")
+        assert done["ok"]
+    await until(lambda: len(served.server.connections) == 0)
+    lines = [json.loads(record.message) for record in caplog.records if record.name == "pilothouse.audit"]
+    mine = [line for line in lines if line.get("deviceId") == device_id and line["audit"] != "paired"]
+    assert [line["audit"] for line in mine] == ["session_started", "send_message", "approve_tool_call", "request"]
+    assert {line["by"] for line in mine} == {"phone"}
+    assert [line["sessionId"] for line in mine[:3]] == [session_id] * 3
+    assert (mine[2]["requestId"], mine[2]["remember"]) == (asked["id"], "everywhere")
+    assert (mine[3]["method"], mine[3]["path"]) == ("WEBSOCKET", "/ws")
+    assert "hello" not in caplog.text
+
+
+async def test_a_rule_says_which_device_made_it_and_is_counted_when_that_is_revoked(
+    served: Served, project: Path
+) -> None:
+    device_id, device = await paired(served.client, "read", "approve")
+    session = await served.hub.start_session("demo", project)
+    turn = asyncio.create_task(session.prompt("edit notes.txt hello"))
+    while not (waiting := (await device.request("GET", "/approvals")).json()["approvals"]):
+        await asyncio.sleep(0.01)
+    wish = {"decision": "allow", "remember": "everywhere"}
+    decided = (await device.request("POST", f"/approvals/{waiting[0]['id']}", wish)).json()
+    assert decided["decision"]["deviceId"] == device_id
+    await turn
+    path = f"/sessions/{session.id}/events?types=approval:resolved"
+    events = (await served.client.request("GET", path, headers={"Accept": "application/json"})).json()
+    assert [(event["decidedBy"], event["deviceId"]) for event in events["events"]] == [("phone", device_id)]
+    answer = (await served.client.request("DELETE", f"/devices/{device_id}")).json()
+    assert answer["rules"] == 1
+    (rule,) = (await served.client.request("GET", "/rules")).json()["rules"]
+    assert (rule["madeBy"], rule["deviceId"], rule["approvalId"]) == ("phone", device_id, waiting[0]["id"])
+    await served.client.request("DELETE", f"/rules/{rule['id']}")
+    (row,) = (await served.client.request("GET", "/devices")).json()["devices"]
+    assert row["rules"] == 0

@@ -56,6 +56,23 @@ FIRST = [
 ]
 
 
+async def test_a_websocket_that_is_refused_is_told_why_and_is_no_fault_of_the_hub(
+    served: Served, attempts: Attempts, caplog: pytest.LogCaptureFixture
+) -> None:
+    for path, headers, status, code in (
+        ("/nothing", {}, 404, "not_found"),
+        ("/agents", bearer(served.client), 404, "not_found"),
+        ("/ws", {"Origin": "https://evil.example"}, 403, "foreign_origin"),
+    ):
+        with pytest.raises(InvalidStatus) as refused:
+            async with connect(f"ws://127.0.0.1:{served.port}{path}", additional_headers=headers):
+                pass
+        answer = refused.value.response
+        attempts.refused(answer.status_code, status)
+        assert json.loads(answer.body)["error"]["code"] == code
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
 async def test_a_websocket_that_does_not_say_who_it_is_is_told_nothing(
     served: Served, attempts: Attempts, project: Path
 ) -> None:

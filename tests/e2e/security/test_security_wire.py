@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,8 @@ from pilothouse.server.application import application
 from pilothouse.server.context import Server
 from pilothouse.server.limits import Limits
 from pilothouse.server.listener import Listener, tcp_socket
-from tests.support.attacks import AUTHORIZED, SCOPED, Attempts, paired, raw, state, status_of, target, until
+from pilothouse.server.protocols import Seldom
+from tests.support.attacks import AUTHORIZED, SCOPED, Attempts, Clock, paired, raw, state, status_of, target, until
 from tests.support.http_client import PATIENCE, Client
 from tests.support.servers import TOKEN, Served, serving
 
@@ -385,3 +387,32 @@ async def test_every_answer_has_the_headers_that_keep_it_harmless(served: Served
         assert "unsafe" not in answer.headers["content-security-policy"]
         assert "server" not in answer.headers
     assert b"x-content-type-options: nosniff" in await raw(served.port, b"nonsense\r\n\r\n")
+
+
+async def test_nonsense_fills_no_log(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(20):
+        assert status_of(await raw(served.port, b"\x16\x03\x01 nonsense\r\n\r\n")) == 400
+    lines = [record for record in caplog.records if "Invalid HTTP request" in record.getMessage()]
+    assert len(lines) <= 1
+
+
+def test_what_is_said_seldom_is_said_with_how_often_it_was() -> None:
+    clock = Clock()
+    seldom = Seldom(every=60, clock=clock)
+
+    def said(text: str, level: int = logging.WARNING) -> str | None:
+        record = logging.LogRecord("x", level, "", 0, text, (), None)
+        return record.getMessage() if seldom.filter(record) else None
+
+    assert [said("odd"), said("odd"), said("odd"), said("else")] == ["odd", None, None, "else"]
+    assert [said("bad", logging.ERROR), said("bad", logging.ERROR)] == ["bad", "bad"]
+    clock.now += 61
+    assert [said("odd"), said("odd")] == ["odd (2 more since the last of these lines)", None]
+
+
+async def test_plain_http_where_a_websocket_is_is_told_so(served: Served) -> None:
+    for path in ("/ws", "/acp"):
+        answer = await served.client.request("GET", path)
+        assert (answer.status, answer.json()["error"]["code"]) == (426, "upgrade_required")
+        assert answer.headers["upgrade"] == "websocket"
+        assert (await served.client.request("POST", path)).status == 405

@@ -44,11 +44,13 @@ async def test_axe_finds_nothing_serious_in_any_view(
         talk = await Talk.begin(server, desk, workspace)
         for prompt in PROMPTS:
             await talk.write(prompt)
+        await expect(talk.transcript.locator(".banner", has_text="Mind this")).to_be_visible()
         await talk.is_now("idle")
         await desk.rest()
         seen = {"transcript": await _violations(desk.page)}
         await talk.write("edit notes.txt")
-        await expect(talk.ask).to_be_visible()
+        await expect(talk.ask.get_by_role("button", name="Allow once")).to_be_enabled()
+        await desk.rest()  # colours are others while something fades in
         seen["approval"] = await _violations(desk.page)
         for view in ("", "new", "approvals", "devices", f"replay/{talk.id}"):
             await desk.visit(view)
@@ -57,8 +59,10 @@ async def test_axe_finds_nothing_serious_in_any_view(
             for key, name in (("Control+k", "palette"), ("?", "help")):
                 await desk.page.keyboard.press(key)
                 await expect(desk.page.locator("dialog[open]")).to_be_visible()
+                await desk.rest()
                 seen[name] = await _violations(desk.page)
                 await desk.page.keyboard.press("Escape")
+                await expect(desk.page.locator("dialog")).to_have_count(0)
         assert {view: found for view, found in seen.items() if found} == {}
 
 
@@ -69,15 +73,19 @@ async def test_an_approval_is_decided_by_one_key(server: ServerProcess, chromium
         await talk.write("edit keyed.txt")
         await expect(talk.ask.get_by_role("button", name="Allow once")).to_be_enabled()
         await talk.transcript.focus()
+        await expect(talk.transcript).to_be_focused()
         await desk.page.keyboard.press("a")
         await talk.sees("is written.")
         await talk.write("edit other.txt")
+        await expect(talk.ask).to_contain_text("other.txt")
         await expect(talk.ask.get_by_role("button", name="Allow once")).to_be_enabled()
         await talk.field.focus()
+        await expect(talk.field).to_be_focused()
         await desk.page.keyboard.type("a d")  # typed, so it decides nothing
         await expect(talk.field).to_have_value("a d")
         await expect(talk.ask).to_be_visible()
         await talk.transcript.focus()
+        await expect(talk.transcript).to_be_focused()
         await desk.page.keyboard.press("d")
         await talk.sees("Nothing was written")
         assert not (tmp_path / "other.txt").exists()

@@ -81,8 +81,8 @@ async def test_a_question_is_answered_by_its_form(talk: Talk) -> None:
 
 async def test_a_flood_is_shown_whole(talk: Talk) -> None:
     await talk.write("flood 3000")
-    await talk.is_now("idle")
     await talk.sees(re.compile(r"\b2999\b"))
+    await talk.is_now("idle")
     shown = await talk.transcript.inner_text()
     numbers = [int(word) for word in re.findall(r"\d+", shown) if word.isdigit()]
     assert [number for number in range(3000) if number not in set(numbers)] == []
@@ -92,31 +92,39 @@ async def test_a_flood_is_shown_whole(talk: Talk) -> None:
 async def test_an_error_is_a_banner_and_the_next_prompt_works(talk: Talk) -> None:
     await talk.write("error")
     await expect(talk.transcript.locator(".banner")).to_be_visible()
+    await talk.is_now("failed")
     await talk.write("echo still here")
-    await talk.sees("still here")
+    await talk.hears("still here")
+    await talk.is_now("idle")
 
 
 async def test_an_agent_that_dies_is_told_with_its_exit_code_and_comes_back(talk: Talk) -> None:
     await talk.write("crash 3")
     await expect(talk.transcript.locator(".banner").first).to_contain_text(re.compile(r"\b3\b"))
+    await talk.is_now("failed")
+    await talk.row_is("failed")
     await talk.write("echo back again")
-    await talk.sees("back again")
+    await talk.hears("back again")
+    await talk.is_now("idle")
 
 
 async def test_stop_ends_the_turn_and_says_so(talk: Talk) -> None:
     await talk.write("wait")
+    await talk.hears("Waiting until you cancel.")
     await talk.is_now("working")
     await talk.page.get_by_role("button", name="Stop", exact=True).click()
     await talk.is_now("idle")
     await talk.sees(re.compile("cancelled|stopped", re.IGNORECASE))
     await talk.write("echo goes on")
-    await talk.sees("goes on")
+    await talk.hears("goes on")
 
 
 async def test_escape_stops_once_and_forces_the_second_time(talk: Talk) -> None:
     await talk.write("stubborn 60")
+    await talk.hears("I am busy")
     await talk.is_now("working")
     await talk.field.focus()
+    await expect(talk.field).to_be_focused()
     await talk.page.keyboard.press("Escape")
     await expect(talk.page.get_by_text(re.compile("press again to force"))).to_be_visible()
     await talk.page.keyboard.press("Escape")
@@ -127,7 +135,7 @@ async def test_escape_stops_once_and_forces_the_second_time(talk: Talk) -> None:
 
 async def test_prompts_wait_in_a_queue_that_can_be_changed(talk: Talk) -> None:
     await talk.write("wait")
-    await talk.is_now("working")
+    await talk.hears("Waiting until you cancel.")
     await talk.write("echo second")
     await talk.write("echo third")
     queue = talk.page.locator(".composer-queue li")
@@ -140,7 +148,7 @@ async def test_prompts_wait_in_a_queue_that_can_be_changed(talk: Talk) -> None:
     await queue.filter(has_text="echo third").get_by_role("button", name="Remove").click()
     await expect(queue).to_have_count(1)
     await talk.page.get_by_role("button", name="Stop", exact=True).click()
-    await talk.sees(re.compile("^changed"))
+    await talk.hears("changed")
     await talk.is_now("idle")
     assert "third" not in "".join(await talk.texts())
 
@@ -159,29 +167,43 @@ async def test_markdown_is_rendered_and_thoughts_are_folded(talk: Talk) -> None:
     await expect(talk.transcript.locator("table")).to_be_visible()
     await expect(talk.transcript.locator("pre").first).to_be_visible()
     await talk.write("think")
-    await talk.sees("42")
+    await talk.hears("42")
     await expect(talk.transcript.get_by_text(re.compile("^Thought"))).to_be_visible()
 
 
 async def test_the_transcript_lets_go_when_somebody_scrolls_up(talk: Talk) -> None:
     await talk.write("flood 400")
+    await talk.sees(re.compile(r"\b399\b"))
     await talk.is_now("idle")
     await talk.write("slow 4")
-    await talk.sees("0.3 s")
+    await talk.hears("0.3 s")
     await talk.transcript.evaluate("box => { box.scrollTop -= 600; box.dispatchEvent(new Event('scroll')) }")
     before = await talk.transcript.evaluate("box => box.scrollTop")
+    await talk.hears("4.0 s")
     await talk.is_now("idle")
     assert abs(await talk.transcript.evaluate("box => box.scrollTop") - before) < 5
     await talk.page.get_by_role("button", name=re.compile("Jump to latest")).click()
     await expect(talk.said(re.compile(r"4\.0 s")).last).to_be_in_viewport()
 
 
+async def test_who_sends_a_prompt_while_scrolled_up_is_at_the_end_again(talk: Talk) -> None:
+    await talk.write("flood 4000")
+    await talk.sees(re.compile(r"\b3999\b"))
+    await talk.is_now("idle")
+    await talk.desk.rest()
+    await talk.transcript.evaluate("box => { box.scrollTop = 0; box.dispatchEvent(new Event('scroll')) }")
+    await expect(talk.page.get_by_role("button", name=re.compile("Jump to latest"))).to_be_visible()
+    await talk.write("echo down here")
+    await expect(talk.transcript.locator(".said-agent", has_text="down here").last).to_be_in_viewport()
+
+
 async def test_what_is_unfolded_at_the_end_stays_in_sight(talk: Talk) -> None:
     await talk.write("flood 60")
-    await talk.is_now("idle")
+    await talk.sees(re.compile(r"\b59\b"))
     await talk.write("edit notes.txt")
     await talk.choose(re.compile("^Allow once"))
     await talk.sees("is written.")
+    await talk.is_now("idle")
     card = talk.transcript.get_by_role("button", name=re.compile("notes.txt")).last
     await expect(talk.ask).to_have_count(0)
     await talk.desk.rest()
@@ -193,3 +215,22 @@ async def test_what_is_unfolded_at_the_end_stays_in_sight(talk: Talk) -> None:
     assert before
     assert after
     assert abs(after["y"] - before["y"]) < 3
+
+
+async def test_what_a_command_prints_is_shown_while_it_runs(talk: Talk) -> None:
+    waits = "while [ ! -e go{0} ]; do sleep 0.05; done; echo printed {0}"
+    await talk.write(f"bash echo printed 0; {waits.format(1)}; {waits.format(2)}; {waits.format(3)}")
+    await talk.choose(re.compile("^Allow once"))
+    output = talk.transcript.locator(".term-output")
+    for step in range(3):
+        await expect(output).to_contain_text(f"printed {step}")
+        await expect(talk.transcript.locator(".call-executing")).to_have_count(1)
+        (talk.workspace / f"go{step + 1}").touch()
+    await expect(talk.transcript.locator(".call-completed")).to_have_count(1)
+    # what it showed while it happened is what somebody finds who comes later
+    head = talk.transcript.locator(".call-head")
+    lived = await head.inner_text()
+    await talk.page.reload()
+    await expect(head).to_have_text(re.compile("^Ran"))
+    await talk.desk.rest()
+    assert await head.inner_text() == lived

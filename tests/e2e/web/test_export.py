@@ -94,9 +94,9 @@ async def opened(chromium: Browser, file: Path, size: Size = "desk", **options: 
 async def unfold(page: Page) -> int:
     """Open whatever can be opened in the transcript, and what is in it then; how much that was."""
     opened = 0
-    while await (
-        folded := page.locator(".transcript [aria-expanded=false], .transcript details:not([open]) > summary")
-    ).count():
+    folded = page.locator(".transcript [aria-expanded=false], .transcript details:not([open]) > summary")
+    await expect(page.locator(".transcript :is([aria-expanded], summary)").first).to_be_visible()
+    while await folded.count():
         await folded.first.click()
         opened += 1
         assert opened < 500

@@ -15,8 +15,12 @@ async def test_what_was_made_is_listed_and_shown_without_running(talk: Talk) -> 
         await talk.write(f"edit {name} {text}")
         await talk.choose(re.compile("^Allow once"))
         await talk.sees(re.compile(f"{re.escape(name)} is written"))
+    cards = talk.page.locator(".row-artifact .artifact")
+    await expect(cards).to_have_count(2)  # each once, in the turn that made it
+    await expect(cards.first.get_by_role("link", name="Download report.html")).to_be_visible()
     await talk.page.get_by_role("button", name="2 files were changed").click()
     sheet = talk.page.get_by_role("dialog", name="Files")
+    await expect(sheet.get_by_role("button", name=re.compile("^table.csv"))).to_be_visible()
     await sheet.get_by_role("button", name=re.compile("^report.html")).click()
     frame = sheet.frame_locator("iframe")
     await expect(frame.get_by_role("heading", name="A_report")).to_be_visible()

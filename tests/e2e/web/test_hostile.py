@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-import pytest
+import pytest_asyncio
 from playwright.async_api import Browser
 
 from pilothouse.hub.link import AgentSpec
@@ -40,7 +40,7 @@ UNFOLD = """() => {
 }"""
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def served(tmp_path: Path) -> AsyncIterator[Served]:
     async with serving(tmp_path / "home") as served:
         yield served

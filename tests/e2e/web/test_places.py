@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tests.support.browsers import expect
-from tests.support.web_talk import Talk
+from tests.support.web_talk import Talk, until
 
 DROP = """(name) => {
   const data = new DataTransfer();
@@ -23,11 +23,12 @@ async def test_what_was_found_is_shown_also_in_the_session_that_is_open(talk: Ta
         content = "echo the needle is here" if number == 30 else f"echo hay {number}"
         path = f"/sessions/{talk.id}/send-message"
         await talk.server.client.request("POST", path, {"content": content}, headers={"Prefer": "respond-async"})
+    await until(lambda: talk.has_said("hay 59"))
     await talk.sees(re.compile("^hay 59"))
     await talk.is_now("idle")
     needle = talk.said(re.compile("^the needle is here"))
     for _ in range(2):
-        if _is_narrow(talk):
+        if talk.is_narrow:
             await talk.desk.go("#/")
         await talk.page.get_by_placeholder(re.compile("Search")).fill("needle")
         await talk.page.locator(".session-snippet").first.click()
@@ -41,7 +42,7 @@ async def test_what_was_found_is_shown_also_in_the_session_that_is_open(talk: Ta
 
 async def test_an_archived_session_says_so_and_can_be_brought_back(talk: Talk) -> None:
     await talk.write("echo put aside")
-    await talk.sees(re.compile("^put aside"))
+    await talk.hears("put aside")
     head = talk.page.locator(".main .head")
     await head.get_by_role("button", name=re.compile("^Actions")).click()
     await talk.page.get_by_role("menuitem", name="Archive").click()
@@ -54,8 +55,3 @@ async def test_an_archived_session_says_so_and_can_be_brought_back(talk: Talk) -
 async def test_a_file_that_falls_beside_the_composer_goes_with_the_message(talk: Talk) -> None:
     assert await talk.page.evaluate(DROP, "notes.txt"), "the browser would leave the page for the file"
     await expect(talk.field).to_have_value(re.compile("@.*notes.txt"))
-
-
-def _is_narrow(talk: Talk) -> bool:
-    size = talk.page.viewport_size
-    return size is not None and size["width"] < 700

@@ -295,7 +295,8 @@ def hear_gemini(body: Body) -> Heard:
     heard = Heard("gemini", flat((body.get("systemInstruction") or {}).get("parts")))
     for tool in body.get("tools") or []:
         for function in tool.get("functionDeclarations") or []:
-            schema = function.get("parametersJsonSchema") or function.get("parameters") or {}
+            named = ("parametersJsonSchema", "parameters_json_schema", "parameters")  # the Python SDK writes the second
+            schema = next((function[name] for name in named if function.get(name)), {})
             heard.tools[function["name"]] = Tool(schema)
     for content in body.get("contents", []):
         for part in content.get("parts", []) if content.get("role") in (None, "user", "function") else ():

@@ -72,6 +72,17 @@ async def sessions(at: Sitting) -> None:
     await expect(page.locator(".session-row").first).to_be_visible()
 
 
+async def found(at: Sitting) -> None:
+    page = await at.go("#/")
+    if at.size == "desk":
+        page = await at.session("fix")
+        await expect(page.get_by_text("orders of last week")).to_be_visible()
+    head = page.get_by_role("button", name="Found on this machine")
+    await head.click()
+    await expect(page.locator(".found-row").nth(2)).to_be_visible()
+    await page.locator(".found-row").last.scroll_into_view_if_needed()
+
+
 async def transcript(at: Sitting) -> None:
     page = await at.session("running")
     await expect(page.get_by_text("test_email").last).to_be_visible()
@@ -148,7 +159,8 @@ BOTH: tuple[Size, ...] = ("desk", "phone")
 PICTURES = (
     *(Picture(reach.__name__, reach, BOTH) for reach in (sessions, transcript, approval, question, diff)),
     *(Picture(reach.__name__, reach, BOTH) for reach in (new, approvals, devices, replay)),
-    # keys are for keyboards; and whoever pairs comes by a camera, and is a stranger from then on
+    # keys are for keyboards; what was unfolded once stays so; whoever pairs comes by a camera, and is a stranger then
     *(Picture(reach.__name__, reach, ("desk",)) for reach in (palette, keys)),
+    Picture(found.__name__, found, BOTH),
     Picture(pair.__name__, pair, ("phone",)),
 )

@@ -16,6 +16,7 @@ from unittest import mock
 
 from pilothouse.hub import recorder
 from pilothouse.hub.hub import DATABASE, Hub
+from pilothouse.hub.leases import Leases
 from pilothouse.hub.link import AgentSpec
 from pilothouse.hub.session import HubSession
 from pilothouse.hub.standing import Remember
@@ -27,10 +28,11 @@ from pilothouse.server.listener import Listener, tcp_socket
 from ..http_client import Client
 from ..servers import ROOT, TOKEN
 from . import projects, stories
+from .elsewhere import look_elsewhere
 
 NOW = dt.datetime(2026, 3, 12, 10, 42, tzinfo=dt.UTC)
 TICK = dt.timedelta(milliseconds=300)
-PATIENCE = 20
+PATIENCE = 60
 SETTLING = 1.5
 """Seconds after which a session's row has the time of its last event."""
 TITLES = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI", "opencode": "OpenCode"}
@@ -126,6 +128,9 @@ async def stage(root: Path) -> AsyncIterator[Stage]:
     clock = Clock()
     with _at_home(root), mock.patch.object(recorder, "utc_now", clock):
         async with Hub(log=SQLiteLog(root / DATABASE, now=clock), agents=_agents(root)) as hub:
+            hub.discovery.prepare(
+                lambda: look_elsewhere(root / "projects", NOW), Leases(root / "leases", root / "home")
+            )
             server = Server(hub, token=TOKEN, agents=_listed)
             tcp = tcp_socket("127.0.0.1", 0)
             port: int = tcp.getsockname()[1]

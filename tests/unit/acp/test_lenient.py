@@ -472,7 +472,7 @@ async def test_what_was_mended_or_kept_is_reported_by_the_connection() -> None:
         return {"stopReason": "stop_sequence", "usage": "plenty"}
 
     peer = Connection(agent, theirs)
-    async with asyncio.timeout(5), peer, ClientSideConnection(listener, ours, on_diagnostic=reports.append) as client:
+    async with asyncio.timeout(30), peer, ClientSideConnection(listener, ours, on_diagnostic=reports.append) as client:
         response = await client.prompt(session_id="s", prompt=[])
     assert response.stop_reason == "stop_sequence"
     assert response.usage is None
@@ -494,7 +494,7 @@ async def test_a_request_with_a_bad_required_field_is_refused_by_its_name_and_a_
     peer = Connection(nothing, theirs)
     option = {"optionId": "o", "name": "n", "kind": "allow_twice"}
     call = {"toolCallId": "1", "kind": "frobnicate"}
-    async with asyncio.timeout(5), peer, ClientSideConnection(listener, ours, on_diagnostic=reports.append):
+    async with asyncio.timeout(30), peer, ClientSideConnection(listener, ours, on_diagnostic=reports.append):
         good = {"sessionId": "s", "toolCall": call, "options": [option]}
         assert await peer.send_request("session/request_permission", good) == {"outcome": {"outcome": "cancelled"}}
         assert listener.offered[0].kind == "allow_twice"
@@ -520,7 +520,7 @@ async def test_an_agent_gets_the_blocks_of_a_prompt_that_it_does_not_know() -> N
     ours, theirs = memory_pair()
     reader, reports = Reader(), list[Diagnostic]()
     peer = Connection(nothing, theirs)
-    async with asyncio.timeout(5), peer, AgentSideConnection(reader, ours, on_diagnostic=reports.append):
+    async with asyncio.timeout(30), peer, AgentSideConnection(reader, ours, on_diagnostic=reports.append):
         await peer.send_request("session/prompt", {"sessionId": "s", "prompt": [BARE, HOLOGRAM]})
     known, unknown = reader.prompt  # type: ignore[misc]
     assert known == schema.TextContentBlock(text="out")

@@ -164,3 +164,60 @@ def test_an_error_whose_data_is_no_json_is_still_sent() -> None:
 
 def test_text_is_not_escaped_to_ascii() -> None:
     assert "日本語".encode() in encode_notification("m", {"t": "日本語"})
+
+
+def test_a_mark_of_the_encoding_before_a_line_does_not_cost_the_message() -> None:
+    peer: Peer[str] = Peer()
+    got = peer.receive(b"\xef\xbb\xbf" + line(id="a", method="initialize", params={}))
+    assert isinstance(got, Message)
+    assert (got.id, got.method) == ("a", "initialize")
+    number, _ = peer.request("x", None, "token")
+    assert peer.receive(b"\xef\xbb\xbf" + line(id=number, result=1)) == Response("token", Raw(b"1"), None)
+    assert isinstance(peer.receive(b"\xef\xbb\xbf"), Malformed)
+    assert isinstance(peer.receive(b"\xef\xbb\xbf" * 5000), Malformed)
+
+
+@pytest.mark.parametrize("params", [b'{"cost": NaN}', b'{"text": "cut', b'{"a":' * 5000 + b"1" + b"}" * 5000])
+def test_a_request_whose_params_are_no_json_is_refused_by_its_id(params: bytes) -> None:
+    peer: Peer[str] = Peer()
+    got = peer.receive(b'{"jsonrpc":"2.0","id":7,"method":"session/prompt","params":' + params + b"}")
+    assert isinstance(got, Malformed)
+    assert got.reply is not None
+    assert json.loads(got.reply)["id"] == 7
+
+
+DEEP = {depth: '{"a":' * depth + "1" + "}" * depth for depth in (200, 900, 5000)}
+
+
+@pytest.mark.parametrize("depth", DEEP)
+@pytest.mark.parametrize(
+    "form",
+    ['{"jsonrpc":"2.0","id":0,"result":%s}', '{"jsonrpc":"2.0","result":%s,"id":0}', '{"id":0,"error":{"data":%s}}'],
+)
+def test_an_answer_that_is_nested_too_deeply_fails_its_call_and_leaves_nobody_waiting(form: str, depth: int) -> None:
+    peer: Peer[str] = Peer()
+    peer.request("m", None, "token")
+    answer = peer.receive((form % DEEP[depth]).encode())
+    assert isinstance(answer, Response)
+    assert (answer.token, answer.result) == ("token", None)
+    assert "nested too deeply" in str(answer.error)
+
+
+@pytest.mark.parametrize("depth", DEEP)
+@pytest.mark.parametrize(
+    ("form", "reply"),
+    [
+        ('{"jsonrpc":"2.0","id":7,"method":"m","params":%s}', 7),
+        ('{"jsonrpc":"2.0","method":"m","params":%s,"id":7}', 7),
+        ('{"jsonrpc":"2.0","id":7,"params":%s,"method":"m"}', 7),
+        ('{"jsonrpc":"2.0","method":"m","params":%s}', None),
+    ],
+)
+def test_a_request_that_is_nested_too_deeply_is_refused_by_its_id(form: str, reply: int | None, depth: int) -> None:
+    peer: Peer[str] = Peer()
+    peer.request("m", None, "token")
+    found = peer.receive((form % DEEP[depth]).encode())
+    assert isinstance(found, Malformed)
+    assert found.reason.startswith("nested too deeply")
+    assert (None if found.reply is None else json.loads(found.reply)["id"]) == reply
+    assert peer.close() == ["token"]

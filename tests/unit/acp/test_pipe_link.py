@@ -49,7 +49,7 @@ async def started() -> tuple[PipeLink, Pipe, Heard]:
 
 
 async def settled(heard: Heard, count: int) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while len(heard.lines) < count:
             await asyncio.sleep(0.001)
 

@@ -16,7 +16,7 @@ from pilothouse.acp.family import descendants, look, started_at
 from pilothouse.acp.process import default_environment, kill, spawn, stop
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of the processes below another one")
-PATIENCE = 10
+PATIENCE = 60
 
 AGENT = """
 import os, subprocess, sys
@@ -114,6 +114,33 @@ def test_descendants_are_found_by_their_parents_and_by_their_mark() -> None:
                 os.kill(pid, signal.SIGKILL)
     assert started_at(top.pid) is None
     assert descendants([top.pid]) == {}
+
+
+BRIDGE = """
+import asyncio, sys
+from pilothouse.acp.process import spawn
+async def main():
+    inner = await spawn(sys.executable, "-c", sys.argv[1])
+    print(inner.pid, (await inner.stdout.readline()).decode(), end="", flush=True)
+    await asyncio.sleep(3600)
+asyncio.run(main())
+"""
+
+
+async def test_what_a_child_had_started_ends_too_when_the_child_was_killed() -> None:
+    process = await spawn(sys.executable, "-c", BRIDGE, AGENT, stderr=subprocess.DEVNULL)
+    assert process.stdout is not None
+    inner, in_group, in_session, unmarked = [int(pid) for pid in (await process.stdout.readline()).split()]
+    try:
+        process.kill()
+        async with asyncio.timeout(PATIENCE):
+            await process.wait()
+            await all_gone([inner])  # its input has ended; what it started in a session of its own is nobody's now
+            assert started_at(in_session) is not None
+            await stop(process, timeout=0.3)
+        await all_gone([in_group, in_session])
+    finally:
+        os.kill(unmarked, signal.SIGKILL)
 
 
 def test_a_child_does_not_get_the_token_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,8 @@ from pilothouse.adapters.acp import AcpAdapter
 from pilothouse.adapters.base import Adapter, AdapterError, AgentSession
 from pilothouse.adapters.known import DEMO, KNOWN
 from pilothouse.adapters.programs import AgentProgram, Way
-from pilothouse.app import HubHost, open_hub, registry
+from pilothouse.app.composition import open_hub, registry
+from pilothouse.app.hosting import HubHost
 from pilothouse.config import Config
 from pilothouse.model.capabilities import ACPCapabilities, capabilities_from_acp
 from pilothouse.model.commands import (

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from pilothouse.adapters.known import KNOWN, claude, claude_code, without_flaws
+from pilothouse.adapters import programs
+from pilothouse.adapters.known import CODER, KNOWN, claude, claude_code, without_flaws
 
 OFFERED = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}
 
@@ -45,6 +47,7 @@ def test_claude_code_is_there_when_its_own_program_is() -> None:
     elsewhere = claude_code({"PILOTHOUSE_CLAUDE": "/opt/claude"})
     assert elsewhere.availability(only("claude")) == "missing"
     assert elsewhere.availability(only("/opt/claude")) == "installed"
+    assert elsewhere.install == "set PILOTHOUSE_CLAUDE to a program that can be run; /opt/claude is none"
 
 
 def test_claude_is_its_own_program_where_there_is_one_and_else_its_adapter() -> None:
@@ -59,6 +62,20 @@ def test_claude_is_its_own_program_where_there_is_one_and_else_its_adapter() -> 
         assert launch is not None
         assert launch.command == command
     assert claude({}).availability(only("nothing")) == "missing"
+    named = claude({"PILOTHOUSE_CLAUDE": "/opt/claude"})
+    assert named.availability(only("npx")) == "missing"  # that is not what was named
     launch = KNOWN["claude-acp"].launch(only("claude", "claude-agent-acp"))
     assert launch is not None
     assert launch.command == ("claude-agent-acp",)
+
+
+def test_the_built_in_agent_is_there_when_its_extra_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = KNOWN[CODER]
+    launch = program.launch(only())
+    assert launch is not None
+    assert launch.command == (sys.executable, "-P", "-m", "pilothouse.cli", "agent")
+    there: dict[str, Any] = {"pydantic_ai": None}
+    monkeypatch.setattr(programs, "find_spec", lambda name: there.get(name, "there"))
+    assert program.availability(only()) == "missing"
+    assert program.install == "pip install 'pilothouse[agent]'"
+    assert KNOWN["demo"].availability(only()) == "installed"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from pilothouse.adapters.acp import AcpAdapter
 from pilothouse.adapters.base import AdapterError
 from pilothouse.adapters.programs import AgentProgram, Way
 from pilothouse.adapters.registry import GROUP, Registry
-from pilothouse.app import agent_specs, registry
+from pilothouse.app.composition import agent_specs, registry
 from pilothouse.config import AgentConfig, Config, Settings
 
 MODULE = """
@@ -40,12 +41,26 @@ def fails():
     raise ValueError("no licence")
 """
 
+SLOW = """
+from tests.unit.adapters import test_registry
+
+test_registry.SLOW_GO.wait(30)
+print("loaded late")
+from pilothouse.adapters.acp import AcpAdapter
+from pilothouse.adapters.programs import AgentProgram
+
+adapter = AcpAdapter(AgentProgram(name="slow", title="Slow", ways=()))
+"""
+SLOW_GO = threading.Event()
+
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     name = f"third_party_{abs(hash(str(tmp_path)))}"
     (tmp_path / f"{name}.py").write_text(MODULE)
     (tmp_path / f"{name}_exits.py").write_text("import sys; sys.exit('left')")
+    (tmp_path / f"{name}_breaks.py").write_text("raise KeyboardInterrupt")
+    (tmp_path / f"{name}_slow.py").write_text(SLOW)
     monkeypatch.syspath_prepend(tmp_path)
     return name
 
@@ -73,10 +88,12 @@ def test_a_package_is_loaded_only_when_its_adapter_is_asked_for(
     found = Registry(known={"k": program("k", "sh")}, points=[point("good", f"{module}:good")])
     assert found.get("k").name == "k"
     assert found.names == ["good", "k"]
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr() == ("", "")
     found.get("good")
     found.get("good")
-    assert capsys.readouterr().out == "loaded\n"
+    assert capsys.readouterr() == ("", "loaded\n")  # what a command prints is its own
+    print("free again")
+    assert capsys.readouterr() == ("free again\n", "")
 
 
 @pytest.mark.parametrize(
@@ -87,6 +104,7 @@ def test_a_package_is_loaded_only_when_its_adapter_is_asked_for(
         ("{module}:fails", "ValueError: no licence"),
         ("{module}:number", "which is no pilothouse Adapter"),
         ("{module}_exits:x", "SystemExit: left"),
+        ("{module}_breaks:x", "KeyboardInterrupt"),
     ],
 )
 def test_a_broken_adapter_is_a_named_problem_and_the_others_work(module: str, value: str, problem: str) -> None:
@@ -99,6 +117,33 @@ def test_a_broken_adapter_is_a_named_problem_and_the_others_work(module: str, va
     assert found.launch("bad") is None
     with pytest.raises(AdapterError, match="'bad' cannot be used"):
         found.get("bad")
+
+
+def test_a_package_that_is_slow_to_import_holds_up_nobody_and_is_there_once_it_is(
+    module: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pilothouse.adapters.registry.WANTED", 0.01)
+    points = [point("slow", f"{module}_slow:adapter"), point("good", f"{module}:good")]
+    found = Registry(known={}, points=points)
+    SLOW_GO.clear()
+    slow = found.find("slow", 0.01)
+    try:
+        assert slow is not None
+        assert slow.problem == f"{module}_slow:adapter: it takes too long to be loaded"
+        with pytest.raises(AdapterError, match="it takes too long"):
+            Registry(known={}, points=points).get("slow")
+        good = found.find("good", 30)
+        assert good is not None
+        assert good.adapter is not None
+        print("meanwhile")
+    finally:
+        SLOW_GO.set()
+    late = found.find("slow", 30)
+    assert late is not None
+    assert late.adapter is not None
+    out, err = capsys.readouterr()
+    assert out == "meanwhile\n"
+    assert "loaded late" in err
 
 
 def test_an_adapter_that_fails_to_say_how_it_is_started_cannot_be_started(module: str) -> None:

@@ -81,7 +81,15 @@ def usage_between_chunks_does_not_cut_a_message_and_a_tool_call_does(drive: Driv
     drive.end()
 
 
-@scenario("tool:start", "tool:args_delta", "tool:args_delta", "tool:executing", "tool:result", "file:change")
+@scenario(
+    "tool:start",
+    "tool:args_delta",
+    "progress:update",
+    "tool:args_delta",
+    "tool:executing",
+    "tool:result",
+    "file:change",
+)
 def an_edit_whose_arguments_grow(drive: Drive) -> None:
     drive.call("c1", title="Preparing file…", kind="edit", status="pending", rawInput={})
     drive.progress("c1", rawInput={"file_path": "/work/app/a.py"}, title="Write a.py")

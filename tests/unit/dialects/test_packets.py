@@ -104,7 +104,12 @@ INTERFACES: list[tuple[str, type[msgspec.Struct], str]] = [
     ("PlanEntry", shapes.PlanEntry, "_meta content status priority"),
     ("PromptResponsePacket", shapes.PromptResponse, "_meta type stopReason"),
     ("ArtifactCreatedPacket", shapes.ArtifactCreated, "type artifact"),
-    ("ArtifactCreatedPacket.artifact", shapes.Artifact, "id type name path preview_url"),
+    # and what the documents' own system sent beside these
+    (
+        "ArtifactCreatedPacket.artifact",
+        shapes.Artifact,
+        "id type name path preview_url download_url mime_type size_bytes metadata",
+    ),
     # the overview, where it has more or other fields
     ("PatchInput", views.PatchInput, "patchText"),
     ("PatchOutput", views.PatchOutput, "output metadata"),

@@ -288,6 +288,33 @@ def test_an_approval_is_asked_and_resolved() -> None:
     assert (resolved["approved"], resolved["resolvedBy"], resolved["optionId"]) == (False, "user", None)
 
 
+def test_a_question_is_asked_and_resolved_also_one_that_a_tool_asks() -> None:
+    asked: dict[str, Any] = {"question_id": "q", "question": "Which?", "options": ["A", "B"], "tool_call_id": "c"}
+    packet = only(made("interaction:question", **asked))
+    assert packet == {
+        "_meta": None,
+        "type": "question_requested",
+        "timestamp": NOW,
+        "questionId": "q",
+        "question": "Which?",
+        "options": ["A", "B"],
+        "defaultValue": None,
+        "expiresAt": None,
+        "multiSelect": False,
+        "form": None,
+        "url": None,
+        "toolCallId": "c",
+    }
+    assert made("interaction:question", source=b'{"mode":"form"}', **asked) == [packet]
+    assert made("interaction:question", source=b"", **asked) == [packet]
+    data = {"questionId": "q", "outcome": "answered", "answer": "A"}
+    told = {"namespace": "pilothouse", "event_name": "question_answered", "data": data}
+    resolved = only(made("custom", **told))
+    assert resolved == {"_meta": None, "type": "question_resolved", "timestamp": NOW, **data}
+    assert made("custom", source=b"", **told) == [resolved]
+    assert made("custom", source=b"", **{**told, "namespace": "acp"}) == []
+
+
 def test_the_end_of_a_turn_is_one_packet() -> None:
     ended = {"namespace": "pilothouse", "event_name": "turn_ended", "data": {"turnId": "t", "stopReason": "cancelled"}}
     assert only(made("custom", **ended))["stopReason"] == "cancelled"
@@ -308,9 +335,21 @@ def test_a_failure_is_an_error_packet() -> None:
 
 
 def test_an_artifact_is_announced() -> None:
-    artifact = {"id": "a", "type": "image", "name": "x.png", "path": "x.png"}
+    artifact = {
+        "id": "a/b",
+        "type": "image",
+        "name": "x.png",
+        "path": "x.png",
+        "mime_type": "image/png",
+        "size_bytes": 7,
+    }
     data = {"namespace": "pilothouse", "event_name": "artifact_created", "data": {"artifact": artifact}}
-    assert only(made("custom", **data))["artifact"] == {**artifact, "preview_url": None}
+    place = "/sessions/s/artifacts/a%2Fb"
+    urls = {"preview_url": f"{place}/preview", "download_url": place}
+    assert only(made("custom", **data))["artifact"] == {**artifact, **urls, "metadata": {}}
+    data["data"] = {"artifact": {"id": "a", "type": "nextjs_app", "name": "web", "path": "web"}}
+    packet = only(made("custom", **data))["artifact"]
+    assert (packet["preview_url"], packet["download_url"], packet["size_bytes"]) == (None, None, None)
 
 
 def test_custom_events_of_updates_are_their_updates() -> None:

@@ -138,7 +138,7 @@ async def test_a_terminal_that_ends_tells_all_once() -> None:
     assert (name, terminals.are_busy) == ("t1", True)
     screen.output = {"output": "one\ntwo\n", "truncated": False}
     screen.ended.set_result({"exitCode": 3})
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         assert await terminals.wait(name) == ExitStatus(3, None)
     assert screen.printed == "one\ntwo\n"
     assert screen.endings == [Ending(ExitStatus(3, None), "one\ntwo\n", 0)]
@@ -157,7 +157,7 @@ async def test_an_end_is_found_by_looking_where_it_cannot_be_waited_for() -> Non
     terminals = screen.terminals()
     name = await terminals.create(screen.editor, {"command": "x"})
     screen.output = {"output": "over", "exitStatus": {"exitCode": 0, "signal": None}}
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         output = await terminals.output(name)
         assert (output.text, output.exit_status) == ("over", ExitStatus(0, None))
         assert await terminals.wait(name) == ExitStatus(0, None)
@@ -174,7 +174,7 @@ async def test_a_terminal_that_the_editor_lost_has_ended(trouble: Any) -> None:
     screen.output = {"output": "so far"}
     assert (await terminals.output(name)).text == "so far"
     screen.answers["terminal/output"] = trouble
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         assert await terminals.wait(name) == ExitStatus(None, "unknown")
     assert screen.endings[0].output.startswith("so far\n… the editor that ran this is gone")
     assert (await terminals.output(name)).exit_status == ExitStatus(None, "unknown")
@@ -188,7 +188,7 @@ async def test_an_editor_that_leaves_loses_its_terminals_and_no_others() -> None
     one, two = mine.editor, other.editor
     first, second = await terminals.create(one, {"command": "x"}), await terminals.create(two, {"command": "x"})
     terminals.lose(one)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         assert (await terminals.wait(first)).signal in ("unknown", "SIGTERM")
     assert terminals.are_busy
     assert (await terminals.output(second)).exit_status is None
@@ -201,7 +201,7 @@ async def test_a_silent_editor_does_not_hold_up_the_end() -> None:
     terminals = screen.terminals()
     await terminals.create(screen.editor, {"command": "x"})
     screen.answers.update(dict.fromkeys(screen.answers, forever))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await terminals.close()
     assert [ending.status for ending in screen.endings] == [ExitStatus(None, "unknown")]
 

@@ -9,7 +9,7 @@ import pytest
 from pilothouse.dialects.acp import Translator
 from pilothouse.hub.recovery import closing_events, end_open, fold
 from pilothouse.log.memory import MemoryLog
-from pilothouse.model.events import CustomEvent, Event
+from pilothouse.model.events import CustomEvent, Event, decode_event
 from pilothouse.model.session import Session
 
 NOW = "2026-01-01T00:00:00.000Z"
@@ -81,3 +81,22 @@ async def test_a_paused_session_stays_paused_but_its_turn_ends(log: MemoryLog) -
 
 def test_a_session_at_rest_gets_no_events() -> None:
     assert closing_events(Session(id="s"), NOW) == []
+
+
+async def test_a_turn_of_another_program_goes_on_and_only_what_was_asked_here_ends(log: MemoryLog) -> None:
+    await log.sessions.create("w", agent="a", cwd="/w", status="running", meta={"watched": {"sessionId": "x"}})
+    events = open_session()
+    for event in events:
+        event.session_id = "w"
+    await log.append("w", 0, events)
+    state = await end_open(log, await log.sessions.get("w"))
+    kept = [decode_event(entry.data) for entry in await log.read("w", len(events))]
+    assert names(kept) == ["thinking:complete", "approval:resolved", "question_answered", "session:status_changed"]
+    assert state.turn is not None
+    assert state.turn.open
+    assert [call.ended for call in state.tool_calls] == [False, False]
+    assert (state.status, (await log.sessions.get("w")).status) == ("running", "running")
+    assert (await end_open(log, await log.sessions.get("w"))).seq == state.seq
+    await log.sessions.update("w", archived=True)  # nobody reads it on
+    state = await end_open(log, await log.sessions.get("w"))
+    assert (state.status, state.turn is not None and state.turn.open) == ("idle", False)

@@ -74,7 +74,7 @@ async def printed(terminals: Terminals, terminal: str, text: str) -> str:
 
 
 def is_running(pid: int) -> bool:
-    return families._entry(pid) is not None
+    return families.entry_of(pid) is not None
 
 
 async def gone(*pids: int) -> bool:
@@ -500,7 +500,7 @@ async def test_kill_ends_the_whole_family(terminals: Terminals) -> None:
 
 async def test_wait_is_over_when_the_program_is_although_its_output_is_held_open(terminals: Terminals) -> None:
     terminal = await terminals.create("(sleep 0.05; echo late; exec sleep 60) & echo $!; echo done; exit 4")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         assert await terminals.wait(terminal) == ExitStatus(4, None)
     output = terminals.output(terminal)
     assert output.exit_status == ExitStatus(4, None)
@@ -666,7 +666,7 @@ async def test_a_program_that_nothing_ends_is_given_up_and_those_who_wait_are_to
     waiting = asyncio.create_task(terminals.wait(terminal))
     process = terminals._programs[terminal]._process
     await asyncio.sleep(0)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await terminals.release(terminal)
         assert await waiting == ExitStatus(None, "SIGKILL")
     os.kill(pid, signal.SIGKILL)

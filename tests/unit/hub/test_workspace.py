@@ -43,7 +43,8 @@ from pilothouse.hub.refusals import (
 from pilothouse.hub.workspace import Workspace
 
 SECRET = "what nobody inside may see"
-RACE = 0.6
+RACE, FEWEST = 0.6, 20
+"""Seconds that a race is run, and rounds that it has at least, however slow the machine is."""
 
 
 @pytest.fixture
@@ -77,7 +78,7 @@ def untouched(outside: Path) -> bool:
 
 async def refuses(files: Workspace, path: str, kind: type[WorkspaceError], *, write: bool = True) -> str:
     """Both ways are refused, without waiting for anything; the message of the last is given back."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         with pytest.raises(kind) as caught:
             await files.read_text(path)
         if write:
@@ -371,14 +372,13 @@ async def test_a_file_that_flips_between_inside_and_outside_never_leads_out(
     deadline = time.monotonic() + RACE
     tries = 0
     with flipping(root / "name", root / "inside.txt", outside / "secret.txt"):
-        while time.monotonic() < deadline:
+        while tries < FEWEST or time.monotonic() < deadline:
             tries += 1
             with contextlib.suppress(WorkspaceError):
                 assert await files.read_text("name") != SECRET
             with contextlib.suppress(WorkspaceError):
                 await files.write_text("name", "inside")
     assert untouched(outside)
-    assert tries > 20
 
 
 async def test_a_link_swapped_in_after_the_check_is_met_and_not_followed(

@@ -21,7 +21,7 @@ from pilothouse.log.database import (
     prepare_search,
 )
 from pilothouse.log.sqlite import SQLiteLog
-from pilothouse.log.tables import columns
+from pilothouse.log.tables import columns, find
 
 HERE = Path("x.db")
 
@@ -79,9 +79,11 @@ def test_a_database_of_the_oldest_version_is_brought_up_to_date(tmp_path: Path) 
     db = sqlite3.connect(path)
     db.executescript(f"{migrations()[0]}; PRAGMA user_version = 1; PRAGMA application_id = {APPLICATION_ID};")
     db.execute("INSERT INTO settings VALUES ('a', '1', 't')")
+    db.execute("INSERT INTO rules VALUES ('r', 'everywhere', '', '{}', 'allow', 't', NULL, 0, NULL, NULL)")
     db.commit()
     db.close()
     db = opened(path)
+    assert [(rule.id, rule.made_by, rule.approval_id) for rule in find(db, records.Rule, {})] == [("r", None, None)]
     assert db.execute("PRAGMA user_version").fetchone() == (len(migrations()),)
     assert db.execute("SELECT value FROM settings").fetchone() == ("1",)
     db.close()

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilothouse.model import diffs
+from pilothouse.model.common_lines import Search
 from pilothouse.model.diffs import change_type, split_lines, unified_diff
 
 HEADER = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
@@ -67,16 +68,75 @@ def test_a_diff_applied_to_the_old_text_gives_the_new_one(old: str, new: str, co
         assert old == new
 
 
-@settings(max_examples=60, deadline=None)
-@given(old=TEXT, new=TEXT)
-def test_a_search_that_would_cost_too_much_still_gives_a_diff_that_applies(old: str, new: str) -> None:
+@settings(max_examples=300, deadline=None)
+@given(old=TEXT, new=TEXT, context=st.integers(0, 4), comparisons=st.integers(0, 40), steps=st.integers(0, 60))
+def test_a_search_that_would_cost_too_much_still_gives_a_diff_that_applies(
+    old: str, new: str, context: int, comparisons: int, steps: int
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(diffs, "_MAX_PRODUCT", 4)
-        patch.setattr(diffs, "_MAX_PAIRS", 2)
-        patch.setattr(diffs, "_MAX_TOTAL", 6)
-        diff = unified_diff(old, new, "p")
+        patch.setattr(diffs, "Search", lambda: Search(comparisons, steps))
+        diff = unified_diff(old, new, "p", context=context)
     assert apply(diff.text, old) == new
-    assert len(split_lines(new)) - len(split_lines(old)) == diff.added - diff.removed
+    if diff.text:
+        assert counts(diff.text) == (diff.added, diff.removed)
+
+
+@settings(max_examples=100, deadline=None)
+@given(old=TEXT, new=TEXT, context=st.integers(0, 4))
+def test_texts_of_too_many_lines_are_replaced_where_they_differ(old: str, new: str, context: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(diffs, "LINES", 3)
+        diff = unified_diff(old, new, "p", context=context)
+    assert apply(diff.text, old) == new
+    assert counts(diff.text) == (diff.added, diff.removed)
+
+
+NUMBERS = st.lists(st.integers(0, 4), max_size=40)
+
+
+@settings(max_examples=300, deadline=None)
+@given(old=NUMBERS, new=NUMBERS)
+def test_the_shortest_script_has_as_much_in_common_as_there_is(old: list[int], new: list[int]) -> None:
+    search = Search()
+    found = search._shortest(old, new)
+    longest = [[0] * (len(new) + 1) for _ in range(len(old) + 1)]
+    for i, one in enumerate(old):
+        for j, other in enumerate(new):
+            longest[i + 1][j + 1] = longest[i][j] + 1 if one == other else max(longest[i][j + 1], longest[i + 1][j])
+    assert sum(size for _, _, size in found) == longest[-1][-1]
+    assert all(old[i : i + size] == new[j : j + size] for i, j, size in found)
+    assert not search.is_coarse
+
+
+LINES = [f"{number % 7}\n" for number in range(20_000)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("a\n" * 40_000, "a\nb\n" * 20_000),
+        ("}\n\n" * 20_000, "\n}\n" * 20_001),
+        ("".join(LINES), "".join(line * (1 + place % 3) for place, line in enumerate(LINES))),
+        (
+            "".join(f"{place}\n" + "a\n" * 20 for place in range(2000)),
+            "".join(f"{place}\n" + "b\na\n" * 9 for place in range(2000)),
+        ),
+    ],
+    ids=["every second", "shifted", "stretched", "many pieces"],
+)
+def test_no_search_does_more_than_it_may(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Search] = []
+
+    def search() -> Search:
+        made.append(Search())
+        return made[-1]
+
+    monkeypatch.setattr(diffs, "Search", search)
+    diff = unified_diff(old, new, "p", limit=1 << 30)
+    assert apply(diff.text, old) == new
+    (done,) = made
+    assert done.comparisons >= 0
+    assert done.steps >= -max(len(split_lines(old)), len(split_lines(new)))  # the last step may be a long one
 
 
 def test_the_plain_diff_of_one_line_is_as_every_tool_prints_it() -> None:
@@ -149,11 +209,19 @@ def test_a_large_file_with_scattered_changes_is_diffed_line_by_line() -> None:
     assert apply(diff.text, "\n".join(old)) == "\n".join(new)
 
 
-def test_repeated_lines_that_make_a_search_cubic_are_replaced_as_a_block() -> None:
-    old, new = "a\nb\n" * 500, "a\na\nb\nb\n" * 250
+def test_repeated_lines_are_searched_as_far_as_may_be() -> None:
+    old, new = "a\nb\n" * 5000, "a\na\nb\nb\n" * 2500
     diff = unified_diff(old, new, "p")
     assert diff.truncated
+    assert 0 < diff.removed < 10_000
     assert apply(diff.text, old) == new
+
+
+def test_a_large_repetitive_file_with_few_changes_has_a_small_diff() -> None:
+    new = [*LINES[:100], "x\n", *LINES[100:9000], *LINES[9003:15_000], "y\n", *LINES[15_001:]]
+    diff = unified_diff("".join(LINES), "".join(new), "p")
+    assert (diff.added, diff.removed, diff.truncated) == (2, 4, False)
+    assert apply(diff.text, "".join(LINES)) == "".join(new)
 
 
 def test_patch_the_program_agrees(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ FIELDS = {
         "requestId toolCallId toolName toolInput description riskLevel",
         "expiresAt preview options riskReasons",
     ),
-    "approval:resolved": ("requestId toolCallId approved resolvedBy", "reason optionId decidedBy"),
+    "approval:resolved": ("requestId toolCallId approved resolvedBy", "reason optionId decidedBy deviceId"),
     "file:change": ("path changeType", "diff language linesAdded linesRemoved toolCallId"),
     "file:batch": ("changes", "description toolCallId"),
     "subagent:spawned": ("subAgentId parentToolCallId task", "model"),

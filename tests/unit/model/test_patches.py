@@ -91,6 +91,7 @@ def test_typographic_quotes_and_dashes_are_found() -> None:
 
 def test_a_file_with_carriage_returns_keeps_them() -> None:
     assert apply(update(" a", "-b", "+c"), "a\r\nb\r\nd\r\n") == "a\r\nc\r\nd\r\n"
+    assert apply(update(" a", "-b", "+c"), "a\r\nb\r\nd") == "a\r\nc\r\nd\r\n"
 
 
 def test_an_addition_without_old_lines_goes_after_its_context_or_to_the_end() -> None:
@@ -158,6 +159,63 @@ def test_marks_inside_lines_are_text() -> None:
 @pytest.mark.parametrize("text", ["", None, 7, [], "no patch at all"])
 def test_no_patch_is_no_files(text: Any) -> None:
     assert parse_patch(text).files == []
+
+
+LIKE = "a\nb\n1\n2\n3\n4\n5\n6\n7\na\nb\n"
+
+
+@pytest.mark.parametrize(
+    ("hunks", "after"),
+    [
+        ("@@ -10,2 +10,2 @@\n a\n-b\n+c\n", LIKE[:-2] + "c\n"),
+        ("@@ -1,2 +1,2 @@\n a\n-b\n+c\n", "a\nc" + LIKE[3:]),
+        # the file has grown or shrunk since: what is nearest is meant
+        ("@@ -8,2 +8,2 @@\n a\n-b\n+c\n", LIKE[:-2] + "c\n"),
+        ("@@ -3,2 +3,2 @@\n a\n-b\n+c\n", "a\nc" + LIKE[3:]),
+        ("@@ -99,2 +99,2 @@\n a\n-b\n+c\n", LIKE[:-2] + "c\n"),
+        # one hunk after the other, and so far off as the one before
+        ("@@ -1 +1 @@\n-a\n+A\n@@ -2 +2 @@\n-b\n+B\n", "A\nB" + LIKE[3:]),
+        ("@@ -5 +5 @@\n-1\n+eins\n@@ -12,2 +12,2 @@\n a\n-b\n+c\n", LIKE[:-2].replace("1", "eins") + "c\n"),
+        # lines that have no old ones beside them
+        ("@@ -4,0 +5 @@\n+new\n", LIKE.replace("2\n", "2\nnew\n")),
+        ("@@ -0,0 +1 @@\n+new\n", "new\n" + LIKE),
+    ],
+)
+def test_a_unified_diff_changes_the_place_that_it_names(hunks: str, after: str) -> None:
+    (file,) = parse_patch(f"--- a/x\n+++ b/x\n{hunks}").files
+    assert apply(file, LIKE) == after
+
+
+def test_a_diff_that_deletes_a_file_has_all_of_its_lines() -> None:
+    (file,) = parse_patch("--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n").files
+    assert apply(file, "a\n") is None
+    with pytest.raises(PatchError, match="1 of its lines would stay"):
+        apply(file, "a\nand what the patch does not know\n")
+    with pytest.raises(PatchError, match="does not fit"):
+        apply(file, "b\n")
+
+
+def test_a_rename_is_read_with_and_without_changes() -> None:
+    rename = "diff --git a/old b/new\nsimilarity index 90%\nrename from old\nrename to new\n"
+    change = "--- a/old\n+++ b/new\n@@ -1 +1 @@\n-a\n+b\n"
+    for text, after in ((rename, "a\n"), (rename + change, "b\n")):
+        (file,) = parse_patch(text).files
+        assert (file.path, file.kind, file.move_to, apply(file, "a\n")) == ("old", "move", "new", after)
+    assert len(parse_patch(rename + rename.replace("old", "other") + change.replace("old", "third")).files) == 3
+
+
+@pytest.mark.parametrize("counts", ["-1 +1", "-1,2 +1,2", "-1,9 +1,9"])
+def test_counts_of_a_unified_diff_may_be_wrong(counts: str) -> None:
+    second = "--- a/y\n+++ b/y\n@@ -1 +1 @@\n-y\n+z\n"
+    files = parse_patch(f"--- a/x\n+++ b/x\n@@ {counts} @@\n a\n-b\n+c\n d\n{second}-- \n2.40").files
+    assert [apply(file, text) for file, text in zip(files, ("a\nb\nd\n", "y\n"), strict=True)] == ["a\nc\nd\n", "z\n"]
+
+
+@pytest.mark.parametrize("text", ["garbage", "diff --git a/x b/x\nold mode 100644\nnew mode 100755\n"])
+def test_what_names_no_file_says_what_would(text: str) -> None:
+    patch = parse_patch(text)
+    assert patch.files == []
+    assert "--- PATH" in patch.errors[0][1]
 
 
 def test_a_unified_diff_is_read_too() -> None:

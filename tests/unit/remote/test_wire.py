@@ -27,7 +27,63 @@ def test_what_follows_the_last_chunk_is_not_of_the_body() -> None:
     assert body.done
 
 
-@pytest.mark.parametrize("line", [b"zz\r\n", b"-1\r\n", b"+1\r\n", b"\r\n", b"x" * 2000])
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_a_body_in_chunks_ends_with_its_empty_line_and_not_before(size: int) -> None:
+    body = Body(CHUNKED)
+    for piece in pieces(b"1\r\na\r\n0\r\nTrailer: x\r\n\r", size):
+        body.feed(piece)
+        assert not body.done
+    assert (body.feed(b"\n"), body.done, body.exceeded) == (b"", True, False)
+
+
+def test_what_comes_after_the_end_is_noticed() -> None:
+    for head, wire in ((CHUNKED, b"1\r\na\r\n0\r\n\r\n"), (Head(200, {"content-length": "1"}), b"a")):
+        body = Body(head)
+        assert (body.feed(wire), body.exceeded) == (b"a", False)
+        body = Body(head)
+        assert (body.feed(wire + b"x"), body.exceeded) == (b"a", True)
+
+
+@pytest.mark.parametrize("size", [1, 2, 1000])
+@pytest.mark.parametrize("wire", [b"1\r\nab\r\n0\r\n\r\n", b"1\r\na\n\n0\r\n\r\n", b"2\r\na\r\n0\r\n\r\n"])
+def test_a_chunk_of_another_size_than_it_says_is_refused(wire: bytes, size: int) -> None:
+    with pytest.raises(BrokenAnswer):
+        list(map(Body(CHUNKED).feed, pieces(wire, size)))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "Content-Length: abc",
+        "Content-Length: -5",
+        "Content-Length: +5",
+        "Content-Length: 5, 5",
+        "Content-Length: 1_0",
+        "Content-Length: \xb2",
+        "Content-Length: ",
+        "Content-Length: 500\r\nContent-Length: 20",
+        "Content-Length: 20\r\ncontent-length: 020",
+        "Content-Length: 20\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: chunked\r\nContent-Length: 20",
+        "Transfer-Encoding: gzip, chunked",
+        "Transfer-Encoding: identity",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity",
+        "Content-Length : 20",
+        " Content-Length: 20",
+        "X: y\nContent-Length: 20",
+    ],
+)
+def test_an_answer_whose_end_is_not_told_plainly_is_broken(lines: str) -> None:
+    with pytest.raises(BrokenAnswer):
+        Body(parse_head(f"HTTP/1.1 200 OK\r\n{lines}".encode("latin-1")))
+
+
+def test_a_length_that_is_told_twice_alike_is_one() -> None:
+    body = Body(parse_head(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2"))
+    assert (body.feed(b"ab"), body.done) == (b"ab", True)
+
+
+@pytest.mark.parametrize("line", [b"zz\r\n", b"-1\r\n", b"+1\r\n", b"1_0\r\n", b"0x1\r\n", b"\r\n", b"x" * 2000])
 def test_what_is_no_size_of_a_chunk_is_refused(line: bytes) -> None:
     with pytest.raises(BrokenAnswer):
         Body(CHUNKED).feed(line)
@@ -52,7 +108,10 @@ def test_a_head_is_read() -> None:
     assert head == Head(404, {"content-type": "a/b", "x-y": "z", "empty": ""})
 
 
-@pytest.mark.parametrize("data", [b"", b"SSH-2.0-x", b"HTTP/1.1 abc", b"HTTP/1.1 200 OK\r\nno header"])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"SSH-2.0-x", b"HTTP/1.1 abc", b"HTTP/1.1 2000 OK", b"HTTP/1.1 200 O\rK", b"HTTP/1.1 200 OK\r\nno header"],
+)
 def test_what_is_no_head_is_refused(data: bytes) -> None:
     with pytest.raises(BrokenAnswer):
         parse_head(data)

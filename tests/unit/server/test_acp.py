@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from pilothouse.server.callers import ADMIN, Caller
 from pilothouse.server.remote_acp import AcpFace
 from pilothouse.server.remote_acp.runs import Runs, notification, numbered, update_head
 from tests.support.hubs import PATIENCE, fact, until
+from tests.support.records import append, finder, says, write_record
 from tests.support.servers import agent_specs
 
 OWNER = Caller(name="editor", scopes=ADMIN)
@@ -339,6 +341,19 @@ async def test_unknown_sessions_are_named(tmp_path: Path) -> None:
             assert (caught.value.code, caught.value.data["sessionId"]) == (-32002, "ses_none")
 
 
+async def test_an_editor_that_leaves_a_watched_session_does_not_end_the_watching(tmp_path: Path) -> None:
+    place = tmp_path / "demo"
+    path = write_record(place, "demo-1-0123abcd", tmp_path, [says("Hello", "u1", user=True), says("Hi.", "a1")])
+    async with hub_of(tmp_path) as hub, editing(hub) as editor:
+        made = finder(place, tmp_path)
+        hub.discovery.prepare(lambda: made, None)
+        session = await hub.watch_session(await hub.discovery.find("demo", "demo-1-0123abcd"))
+        await editor.agent.load_session(session_id=session.id, cwd=str(tmp_path), mcp_servers=[])
+        await editor.agent.close_session(session_id=session.id)
+        append(path, {"update": says("More.", "a2")})
+        await until(session, lambda event: "More." in str(getattr(event, "delta", "")))
+
+
 async def test_closing_leaves_and_deleting_deletes(tmp_path: Path) -> None:
     async with hub_of(tmp_path) as hub, editing(hub) as editor:
         session_id = await opened(editor, tmp_path)
@@ -552,6 +567,27 @@ async def test_a_chosen_rejection_denies_and_says_who(tmp_path: Path) -> None:
         session = await hub.session(session_id)
         (item,) = session.state.index.approvals.values()
         assert (item.approved, item.option_id, item.decided_by) == (False, "no", "editor")
+
+
+async def test_what_an_editor_does_is_written_down_with_its_device(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "pilothouse.audit")
+    laptop = Caller(name="laptop", scopes=ADMIN, device_id="dev_1")
+    async with hub_of(tmp_path) as hub, editing(hub, laptop) as editor:
+        editor.permission = chosen("no")
+        session_id = await opened(editor, tmp_path)
+        await prompted(editor, session_id, "permission")
+        await editor.agent.close_session(session_id=session_id)
+    lines = [json.loads(record.message) for record in caplog.records if record.name == "pilothouse.audit"]
+    assert [line.get("method") or line["audit"] for line in lines] == [
+        "session/new",
+        "session/prompt",
+        "approval_decided",
+        "session/close",
+    ]
+    assert {(line["by"], line["deviceId"], line["sessionId"]) for line in lines} == {("laptop", "dev_1", session_id)}
+    assert (lines[2]["approved"], lines[2]["optionId"]) == (False, "no")
 
 
 async def test_a_cancelled_turn_withdraws_its_questions(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilothouse.server.downloads import BINARY, HEAD, TEXT, attachment, inert_type
+from pilothouse.hub.media_types import BINARY
+from pilothouse.server.downloads import HEAD, TEXT, attachment, inert_type
 
 
 @given(st.text(st.characters(), max_size=400))

@@ -96,7 +96,7 @@ def test_every_command_may_have_an_id() -> None:
 
 def test_parameters_are_no_components() -> None:
     made = document([Operation(method="GET", path="/x", handler=handle, query=Page, answer=Thing, summary="x")])
-    assert set(made["components"]["schemas"]) == {"Thing", "ErrorBody", "ACPError"}
+    assert set(made["components"]["schemas"]) == {"Thing", "ErrorBody", "Refusal"}
 
 
 PAGE_FILE = Path(__file__).parents[3] / "docs" / "reference" / "http.md"

@@ -15,7 +15,7 @@ from pilothouse.server import roster as roster_module
 from pilothouse.server.roster import Roster
 from tests.support.servers import agent_specs
 
-PATIENCE = 20
+PATIENCE = 60
 
 
 @pytest.fixture

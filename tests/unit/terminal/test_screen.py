@@ -75,7 +75,7 @@ def test_what_a_command_prints_is_shown_while_it_runs() -> None:
     for text in ("compiling a.c\n", "compiling b.c\n", "".join(f"line {number}\n" for number in range(20_000))):
         screen.show(event("progress:update", label="make", toolCallId="c", output=text))
         with console.capture() as captured:
-            console.print(screen._region())
+            console.print(screen.region.drawn())
         seen.append([line.strip() for line in captured.get().splitlines()[1:]])
     assert seen[:2] == [["compiling a.c"], ["compiling a.c", "compiling b.c"]]
     assert seen[2][-5:] == [f"line {number}" for number in range(19_995, 20_000)]
@@ -134,7 +134,7 @@ def test_a_rule_is_called_what_it_allows() -> None:
     assert "allowed by a rule of yours (always)" in drawn(*events)
     out = io.StringIO()
     screen = Screen(Console(file=out, width=100))
-    screen.rules = {"rule_1": "your rule `make` (always, this project)"}
+    screen.decisions.rules = {"rule_1": "your rule `make` (always, this project)"}
     for one in events:
         screen.show(one)
     screen.rest()

@@ -101,5 +101,6 @@ export const answerQuestion = (hub: Hub, id: string, questionId: string, answer:
 
 export const resume = (hub: Hub, id: string): Promise<Json> => hub.command(id, { command: "resume" });
 
+/** It ends the turn that runs when it comes, so it may not come late. */
 export const cancel = (hub: Hub, id: string, force = false): Promise<Json> =>
-  hub.command(id, force ? { command: "cancel", force } : { command: "cancel" });
+  hub.commandNow(id, force ? { command: "cancel", force } : { command: "cancel" });

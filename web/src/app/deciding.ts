@@ -10,6 +10,7 @@ import type { Option } from "../model/wire.gen";
 import { path, Refused } from "./api";
 import type { Hub } from "./hub";
 import type { ApprovalRow } from "./rows";
+import { read, write } from "./stored";
 
 export type Scope = "session" | "project" | "everywhere";
 
@@ -30,6 +31,11 @@ export type Deciding =
 export const deciding = signal<ReadonlyMap<string, Deciding>>(new Map());
 
 const KEPT = 50;
+const OWN = "decided";
+
+/** Whether this browser decided it: who else has its name decided something else. */
+export const isOwn = (row: ApprovalRow, me: string | undefined): boolean =>
+  row.decidedBy === me && read<string[]>(OWN, []).includes(row.id);
 
 function put(id: string, now: Deciding): void {
   const others = [...deciding.value].filter(([known]) => known !== id).slice(-KEPT);
@@ -43,6 +49,7 @@ export async function decide(hub: Hub, row: ApprovalRow, decision: Decision): Pr
   try {
     const decided = await hub.api.post<ApprovalRow>(path("approvals", row.id), { ...decision });
     put(row.id, { state: "done", decision, row: decided });
+    write(OWN, [...read<string[]>(OWN, []).filter((id) => id !== row.id), row.id].slice(-KEPT));
   } catch (error) {
     put(row.id, { state: "failed", text: refusal(error) });
   }

@@ -71,6 +71,11 @@ export class Draft {
     write(this.#name, text ? { text, mentions: this.mentioned() } : null);
   }
 
+  /** Keep what is not kept yet, and only that: what another tab has typed since then is not this one's to undo. */
+  settle(): void {
+    if (this.#timer !== null) this.flush();
+  }
+
   #plan(): void {
     this.#timer ??= setTimeout(() => this.flush(), DEBOUNCE);
   }
@@ -87,6 +92,6 @@ export function draftOf(sessionId: string): Draft {
 // the last moment at which a browser lets a page write
 if (typeof window !== "undefined") {
   window.addEventListener("pagehide", () => {
-    for (const draft of drafts.values()) draft.flush();
+    for (const draft of drafts.values()) draft.settle();
   });
 }

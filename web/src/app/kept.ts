@@ -35,6 +35,10 @@ export class Kept {
     });
   }
 
+  dropSession(id: string): Promise<void> {
+    return this.#next(async () => void (await (await this.#open())?.delete(this.#url(sessionKey(id)))));
+  }
+
   async #trim(): Promise<void> {
     const cache = await this.#open();
     const keys = (await cache?.keys())?.filter(({ url }) => url.startsWith(this.#url(sessionKey("")))) ?? [];

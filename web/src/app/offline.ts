@@ -10,12 +10,15 @@ import type { Json } from "../model/wire.gen";
 import { workerUrl } from "./trusted";
 import type { Hub } from "./hub";
 import { isState, Kept, sessionOf } from "./kept";
+import type { OpenSession } from "./open";
 import { opened } from "./opening";
 import type { SessionRow } from "./rows";
 
 /** Milliseconds without the hub after which the list is shown as it was. */
 const PATIENCE = 1500;
 const ROWS = 100;
+/** Milliseconds after a change of the list in which it is kept. */
+const SOON = 3000;
 /** A hub that is closing, and proxies that do not reach it. */
 const AWAY: ReadonlySet<number> = new Set([502, 503, 504]);
 /** Milliseconds between two looks for a newer version, by a page that stays open for days. */
@@ -41,8 +44,11 @@ export function keeping(ports: Ports, store: Kept = kept): Ports {
   return {
     ...ports,
     fetch: async (path, request = {}) => {
-      const id = (request.method ?? "GET") === "GET" ? sessionOf(path) : null;
+      const method = request.method ?? "GET";
+      const id = method === "GET" ? sessionOf(path) : null;
       const answer = await ports.fetch(path, request).catch((error: Error) => error);
+      const deleted = method === "DELETE" && !(answer instanceof Error) && answer.status < 300 ? sessionOf(path) : null;
+      if (deleted !== null) void store.dropSession(deleted);
       if (answer instanceof Error || AWAY.has(answer.status)) {
         const body = id === null ? null : await store.session(id);
         if (isState(body)) return { status: 200, body };
@@ -55,31 +61,72 @@ export function keeping(ports: Ports, store: Kept = kept): Ports {
   };
 }
 
-/** Keep what is shown whenever the page is left, show it while there is no hub, and forget it for strangers. */
-export function watchOffline(hub: Hub): () => void {
-  const keep = () => document.visibilityState === "hidden" && keepShown(hub);
-  document.addEventListener("visibilitychange", keep);
-  const timer = setTimeout(() => void showRows(hub), PATIENCE);
-  const stop = effect(() => {
-    if (hub.status.value.phase === "refused") void kept.forget();
-  });
+/** Keep what is shown as it changes, show it while there is no hub, and forget it for strangers. */
+export function watchOffline(hub: Hub, store: Kept = kept): () => void {
+  const hide = () => {
+    if (document.visibilityState !== "hidden") return;
+    keepRows(hub, store);
+    keepSession(hub, store, opened.peek());
+  };
+  document.addEventListener("visibilitychange", hide);
+  const timer = setTimeout(() => void showRows(hub, store), PATIENCE);
+  const stops = [
+    effect(() => {
+      if (hub.status.value.phase === "refused") void store.forget();
+    }),
+    watchRows(hub, store),
+    watchOpened(hub, store),
+  ];
   return () => {
-    document.removeEventListener("visibilitychange", keep);
+    document.removeEventListener("visibilitychange", hide);
     clearTimeout(timer);
-    stop();
+    stops.forEach((stop) => stop());
   };
 }
 
-function keepShown(hub: Hub): void {
-  if (over || hub.me.peek() === null || hub.status.peek().phase === "refused") return;
-  if (hub.rows.peek()) void kept.keepRows(hub.sessions.peek().slice(0, ROWS) as unknown as Json[]);
-  const open = opened.peek();
-  const session = open?.session.peek();
-  if (open && session && session.fields.seq > 0) void kept.keepSession(open.id, session.snapshot() as unknown as Json);
+/** A page that is loaded anew has no time left for it, so the list is kept a little after it changed. */
+function watchRows(hub: Hub, store: Kept): () => void {
+  let timer: ReturnType<typeof setTimeout> | null = null;
+  const stop = effect(() => {
+    void hub.sessions.value;
+    timer ??= setTimeout(() => {
+      timer = null;
+      keepRows(hub, store);
+    }, SOON);
+  });
+  return () => {
+    stop();
+    if (timer !== null) clearTimeout(timer);
+  };
 }
 
-async function showRows(hub: Hub): Promise<void> {
-  const rows = (await kept.rows()) as unknown as SessionRow[] | null;
+/** A session is kept as it is when a turn of it ends, and when somebody leaves it. */
+function watchOpened(hub: Hub, store: Kept): () => void {
+  let last: OpenSession | null = null;
+  let running = false;
+  return effect(() => {
+    const open = opened.value;
+    void open?.head.value;
+    const now = open?.session.value?.fields.turn?.open ?? false;
+    if (last && (open !== last || (running && !now))) keepSession(hub, store, last);
+    [last, running] = [open, now];
+  });
+}
+
+const mayKeep = (hub: Hub): boolean => !over && hub.me.peek() !== null && hub.status.peek().phase !== "refused";
+
+function keepRows(hub: Hub, store: Kept): void {
+  if (mayKeep(hub) && hub.rows.peek()) void store.keepRows(hub.sessions.peek().slice(0, ROWS) as unknown as Json[]);
+}
+
+function keepSession(hub: Hub, store: Kept, open: OpenSession | null): void {
+  const session = open?.session.peek();
+  if (!mayKeep(hub) || !open || !session?.fields.seq || hub.wasDeleted(open.id)) return;
+  void store.keepSession(open.id, session.snapshot() as unknown as Json);
+}
+
+async function showRows(hub: Hub, store: Kept): Promise<void> {
+  const rows = (await store.rows()) as unknown as SessionRow[] | null;
   if (rows && hub.rows.peek() === null && hub.status.peek().phase !== "refused")
     hub.rows.value = new Map(rows.map((row) => [row.id, row]));
 }

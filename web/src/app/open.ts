@@ -16,6 +16,8 @@ export class OpenSession extends ShownSession {
   readonly id: string;
   readonly hub: Hub;
   readonly gone = signal<Failed | null>(null);
+  /** Counts the prompts that were sent from here: who sends one wants to see what comes of it. */
+  readonly sent = signal(0);
   readonly #feed: SessionFeed;
   readonly #pace = new Pace(() => this.#draw());
 

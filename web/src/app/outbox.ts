@@ -73,6 +73,7 @@ export class Outbox {
       this.#sent.set(id, at);
       void this.#carry({ id, prompt, text, mentions, pictures: [], after: 0, turnId: null });
     } else {
+      this.#sent.set(id, at);
       draftOf(this.#sessionId).restore(text, mentions, []);
       this.#keep();
     }
@@ -102,15 +103,17 @@ export class Outbox {
     this.#keep();
   }
 
-  /** What the hub has not taken yet, where the next page finds it. */
+  /** What the hub has not taken yet, where the next page finds it; what other tabs have there is theirs. */
   #keep(): void {
+    const others = read<Kept[]>(this.#name, []).filter(({ id }) => !this.#sent.has(id));
     const kept = this.sending.value
       .filter((one) => one.turnId === null)
       .map(({ id, prompt, text, mentions }): Kept => {
         const whole = JSON.stringify(prompt).length <= KEPT;
         return { id, prompt: whole ? prompt : null, text, mentions, at: this.#sent.get(id) ?? 0 };
       });
-    write(this.#name, kept.length ? kept : null);
+    const all = [...others, ...kept];
+    write(this.#name, all.length ? all : null);
   }
 }
 

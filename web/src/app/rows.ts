@@ -13,6 +13,8 @@ export interface SessionRow {
   seq: number;
   pendingApprovals: number;
   queueLength: number | null;
+  /** Another program runs it: it is shown as it goes on there, and takes no prompts. */
+  watched?: boolean;
 }
 
 export interface ApprovalRow {
@@ -60,6 +62,20 @@ export function byUrgency(one: SessionRow, other: SessionRow): number {
   const rank = RANKS[wordOf(one.status, one.pendingApprovals)] - RANKS[wordOf(other.status, other.pendingApprovals)];
   return rank || (one.updated < other.updated ? 1 : one.updated > other.updated ? -1 : 0);
 }
+
+/** Whether the list has it: one that was put aside is there all the same while it waits for somebody. */
+export const isListed = (row: SessionRow): boolean =>
+  row.archived === null || wordOf(row.status, row.pendingApprovals) === "waiting for you";
+
+/** A path as one knows it by: its last part, and the one before that. */
+export function placeOf(where: string): { parent: string; name: string } {
+  const before = where.replace(/[^/]+\/*$/, "");
+  const parent = before === where ? "" : before.replace(/^.*\/([^/]+\/)$/, "…/$1");
+  return { parent, name: nameOf({ title: null, cwd: where }) };
+}
+
+/** Words without the marks of code, where they are shown as nothing else. */
+export const unmarked = (text: string): string => text.replace(/(?<!`)(`+)(?!`)(.*?[^`])\1(?!`)/g, "$2");
 
 /** What a session is called where it has no title of its own. */
 export const nameOf = (row: Pick<SessionRow, "title" | "cwd">): string =>

@@ -1,8 +1,12 @@
 /**
  * Stop, and what became of it. The first press asks the agent to end its turn; the hub ends an agent that does not
- * within ten seconds, and at once after a second press. It is over when the session says that the turn is.
+ * within ten seconds, and at once after a second press. It is over when the session says that the turn is. What is
+ * pressed while the hub is out of reach is asked once it is known that the same turn still runs: never of the next one.
  */
 import { computed, signal } from "@preact/signals";
+import { CommandFailed } from "../link/link";
+import type { Turn } from "../model/wire.gen";
+import { path } from "./api";
 import { cancel } from "./commands";
 import { words } from "./hub";
 import type { OpenSession } from "./open";
@@ -46,8 +50,34 @@ export class Stopping {
     const forced = before !== null && !before.failed;
     const stop = { turnId, since: before?.since ?? Date.now(), forced, failed: null };
     this.#stop.value = stop;
-    cancel(this.#open.hub, this.#open.id, forced).catch((error: unknown) => {
-      if (this.#stop.value === stop) this.#stop.value = { ...stop, failed: words(error) };
+    this.#ask(stop);
+  }
+
+  #ask(stop: Stop): void {
+    cancel(this.#open.hub, this.#open.id, stop.forced).catch((error: unknown) => {
+      if (error instanceof CommandFailed && error.failure.code === "lost") this.#askLater(stop);
+      else this.#failed(stop, error);
+    });
+  }
+
+  #failed(stop: Stop, error: unknown): void {
+    if (this.#stop.value === stop) this.#stop.value = { ...stop, failed: words(error) };
+  }
+
+  /** When the hub is back, whatever is looked at by then. */
+  #askLater(stop: Stop): void {
+    const { status, api } = this.#open.hub;
+    const again = async () => {
+      if (this.#stop.value !== stop) return;
+      const now = await api.get<{ turn: Turn | null }>(`${path("sessions", this.#open.id)}?items=false`);
+      if (now.turn?.open && now.turn.turnId === stop.turnId && this.#stop.value === stop) this.#ask(stop);
+    };
+    const end = status.subscribe(({ phase }) => {
+      const isOver = this.#stop.peek() !== stop;
+      if (phase !== "live" && !isOver) return;
+      queueMicrotask(() => end());
+      if (isOver) return;
+      again().catch((error: unknown) => this.#failed(stop, error));
     });
   }
 }

@@ -1,6 +1,6 @@
 /**
  * Where browsers let only trusted text become markup or code, this is who vouches for it, and for what: Markdown blocks
- * after the sanitiser, and the address of the service worker. There must be no third.
+ * (cleaned, or made of known tags and escaped text), and the address of the service worker. There must be no third.
  */
 interface Rules {
   createHTML?(html: string): string;
@@ -25,6 +25,6 @@ const policy = types?.createPolicy("pilothouse", {
   },
 });
 
-/** HTML that the sanitiser made harmless. */
+/** HTML of Markdown that is harmless. */
 export const sanitisedHtml = (html: string): string => policy?.createHTML(html) ?? html;
 export const workerUrl = (url: "sw.js"): string => policy?.createScriptURL(url) ?? url;

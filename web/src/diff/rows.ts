@@ -49,8 +49,8 @@ export interface FileDiff {
 /** Rows of one file that are shown at most; a page with more is of no use to anybody. */
 export const ROW_LIMIT = 5000;
 
-/** Unchanged lines in a row that are far from any change become gaps. */
-export function fold(lines: readonly LineRow[], context = 3): DiffRow[] {
+/** Unchanged lines in a row that are far from any change become gaps, unless they take no more room than a gap. */
+export function fold(lines: readonly LineRow[], context = 3, few = 2): DiffRow[] {
   const rows: DiffRow[] = [];
   for (let at = 0; at < lines.length;) {
     if (lines[at]!.kind !== "same") {
@@ -61,8 +61,7 @@ export function fold(lines: readonly LineRow[], context = 3): DiffRow[] {
     while (end < lines.length && lines[end]!.kind === "same") end += 1;
     const from = at === 0 ? 0 : at + context;
     const to = end === lines.length ? end : end - context;
-    // a gap of a line or two would take as much room as they do
-    const hidden = to - from > 2 ? lines.slice(from, to) : [];
+    const hidden = to - from > few ? lines.slice(from, to) : [];
     while (at < end) {
       if (at === from && hidden.length) {
         rows.push({ kind: "gap", count: hidden.length, heading: "", lines: hidden });
@@ -71,6 +70,25 @@ export function fold(lines: readonly LineRow[], context = 3): DiffRow[] {
     }
   }
   return rows;
+}
+
+/** The same with fewer unchanged lines around what changed, where room is scarce; they are in the gaps. */
+export function tightened(rows: readonly DiffRow[], context: number): DiffRow[] {
+  const all: DiffRow[] = [];
+  let run: LineRow[] = [];
+  const close = () => {
+    all.push(...fold(run, context, 0));
+    run = [];
+  };
+  for (const row of rows) {
+    if (row.kind !== "gap") run.push(row);
+    else {
+      close();
+      all.push(row);
+    }
+  }
+  close();
+  return all;
 }
 
 /** At most so many rows, and how many are left out. */

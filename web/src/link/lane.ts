@@ -17,7 +17,9 @@ export type News =
   | { type: "session_deleted"; sessionId: string }
   | { type: "approvals"; approvals: Json[] }
   | { type: "approval_requested"; approval: Json }
-  | { type: "approval_resolved"; approval: Json };
+  | { type: "approval_resolved"; approval: Json }
+  /** Sessions that were begun elsewhere came, went on or went. */
+  | { type: "discovered_changed" };
 
 /**
  * Refused: coming back would not help, until somebody logs in. Silent: it was open and nothing came, as through a proxy

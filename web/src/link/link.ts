@@ -54,6 +54,8 @@ const LARGEST = (8 << 20) - 1024;
 const WAKE_APART = 1000;
 
 interface Pending extends Command {
+  /** It goes by the lane there is, or not at all. */
+  brief: boolean;
   settle(outcome: Outcome): void;
 }
 
@@ -99,12 +101,28 @@ export class Link {
 
   /** Carried out once, however often it has to be sent. Rejects with CommandFailed. */
   command(sessionId: string, command: Command["command"], commandId = this.#ports.newId()): Promise<Json> {
+    return this.#carry(sessionId, command, commandId, false);
+  }
+
+  /**
+   * The same for what is about this very moment, such as a stop: it is not sent later, when it would hit something
+   * else. Rejects with the code `lost` when the hub is out of reach, or goes before it has answered.
+   */
+  commandNow(sessionId: string, command: Command["command"]): Promise<Json> {
+    return this.#carry(sessionId, command, this.#ports.newId(), true);
+  }
+
+  #carry(sessionId: string, command: Command["command"], commandId: string, brief: boolean): Promise<Json> {
     return new Promise((resolve, reject) => {
       const settle = (outcome: Outcome) =>
         outcome.ok ? resolve(outcome.result) : reject(new CommandFailed(outcome.error));
-      const pending = { commandId, sessionId, command, settle };
+      const pending = { commandId, sessionId, command, brief, settle };
       if (this.#status.phase === "closed") {
         settle({ ok: false, error: CLOSED });
+        return;
+      }
+      if (brief && !this.#ready) {
+        settle({ ok: false, error: LOST });
         return;
       }
       if (isTooLarge(command)) {
@@ -224,6 +242,11 @@ export class Link {
     this.#probing?.close();
     this.#lane = this.#probing = null;
     this.#ready = false;
+    for (const [commandId, pending] of this.#pending) {
+      if (!pending.brief) continue;
+      this.#pending.delete(commandId);
+      pending.settle({ ok: false, error: LOST });
+    }
   }
 
   #greeted(greeting: Greeting): void {
@@ -282,4 +305,5 @@ function isTooLarge(command: Command["command"]): boolean {
   return text.length * 3 > LARGEST && new TextEncoder().encode(text).length > LARGEST;
 }
 
+const LOST: Failed = { code: "lost", message: "The hub is out of reach", recoverable: true };
 const CLOSED: Failed = { code: "closed", message: "The page let go of the hub", recoverable: true };

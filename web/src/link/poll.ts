@@ -3,7 +3,8 @@
  * answers as soon as there is something.
  *
  * One request for what concerns all sessions, and one for each session that is followed; a page follows few. The lists
- * are read again when something happened that shows in them, and now and then: not every change is an event.
+ * are read again when something happened that shows in them, and now and then: not every change is an event. Sessions
+ * that were begun elsewhere are taken to have changed every few seconds.
  */
 import { isObject } from "../model/json";
 import type { Json, SessionEvent } from "../model/wire.gen";
@@ -21,6 +22,8 @@ const PAGE = 1000;
 const TOLD = "approval:*,session:*,interaction:question,message:start,tool:start,custom";
 /** Milliseconds between two readings of the lists, however much happens. */
 const APART = 1000;
+/** Milliseconds after which what was begun elsewhere may be other than before: no request waits for that. */
+const ELSEWHERE = 5000;
 
 class Lost extends Error {
   constructor(readonly loss: Loss) {
@@ -122,13 +125,27 @@ export class PollLane implements Lane {
     this.#events.ready({ name: String(name), scopes: Array.isArray(scopes) ? scopes.map(String) : [] });
     this.#events.news(listing.begin(sessions));
     await this.#approvals();
+    this.#run(this.#all.signal, () => this.#elsewhere());
     for (;;) {
       const page = await this.#get(`events?after=${position}&types=${TOLD}&limit=${PAGE}&wait=${WAIT}`);
       position = cursorOf(page, position);
       if (eventsOf(page).some(({ type }) => type.startsWith("approval:"))) await this.#approvals();
       for (const news of listing.take(await this.#get("sessions"))) this.#events.news(news);
-      await new Promise<void>((resolve) => this.#ports.clock.after(APART, resolve));
+      await this.#pause(APART);
     }
+  }
+
+  /** Whoever looks at that reads it again; for anybody else it is a number that counts up. */
+  async #elsewhere(): Promise<void> {
+    for (;;) {
+      await this.#pause(ELSEWHERE);
+      if (this.#all.signal.aborted) return;
+      this.#events.news({ type: "discovered_changed" });
+    }
+  }
+
+  #pause(milliseconds: number): Promise<void> {
+    return new Promise((resolve) => void this.#ports.clock.after(milliseconds, resolve));
   }
 
   async #approvals(): Promise<void> {

@@ -13,8 +13,8 @@ import type { Cancel, Ports, SocketPort } from "./ports";
 const GREETING = 6_000;
 /** Silence after which the hub is asked whether it is there. */
 const SILENCE = 20_000;
-/** Milliseconds between two messages of events: often enough for who reads, and a quarter of the work of each one. */
-const EVERY = 40;
+/** Milliseconds between two messages of events: often enough for who reads, and a fraction of the work of each one. */
+const EVERY = 60;
 /** How long it may take to answer that. */
 const ANSWER = 8_000;
 /** Close codes by which the hub says that this caller need not come back as it is. */
@@ -126,6 +126,7 @@ const MESSAGES: Readonly<Record<string, Message>> = {
   approvals: news,
   approval_requested: news,
   approval_resolved: news,
+  discovered_changed: news,
   subscribed: (events, message) => {
     if (message["resume"] === "reset") events.reset(sessionOf(message));
   },

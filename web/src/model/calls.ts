@@ -160,7 +160,7 @@ function filesChanged(state: State, toolCallId: string | undefined, changes: Fil
   for (const change of changes) mergeChange(state.fields.files, change);
   const call = toolCallId === undefined ? undefined : state.lookup.calls.get(toolCallId);
   if (!call || !changes.length) return;
-  (call.files ??= []).push(...changes);
+  call.files = [...(call.files ?? []), ...changes]; // views know it by the array
   state.touch(call);
 }
 

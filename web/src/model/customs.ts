@@ -49,7 +49,12 @@ function turnStarted(state: State, event: CustomEvent): true {
     closeAll(state, "failed", event.timestamp); // its end never came
   }
   state.fields.turns += 1;
-  state.fields.turn = { turnId: turnId || `turn-${state.fields.turns}`, open: true, startedAt: event.timestamp };
+  state.fields.turn = {
+    turnId: turnId || `turn-${state.fields.turns}`,
+    open: true,
+    startedAt: event.timestamp,
+    elsewhere: event.data["elsewhere"] === true || undefined,
+  };
   return true;
 }
 

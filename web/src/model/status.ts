@@ -3,6 +3,7 @@
  *
  * The rule that a change must not break: only a turn makes an idle session run.
  */
+import { isObject } from "./json";
 import { MOVES, type Move, STATUSES, TRANSITIONS, WAITING } from "./tables.gen";
 import type { SessionEvent, SessionStatus } from "./wire.gen";
 
@@ -32,9 +33,14 @@ function settle(status: SessionStatus, move: Move, turn: boolean | null): Sessio
   return move.to;
 }
 
+const TURN_ENDED = "pilothouse/turn_ended";
+
 /** Under which name the event stands in the table; "" for one that moves nothing whatever its type. */
 function moveKey(event: SessionEvent): string {
-  if (event.type === "custom") return `${event.namespace}/${event.eventName}`;
+  if (event.type === "custom") {
+    const key = `${event.namespace}/${event.eventName}`;
+    return key === TURN_ENDED && isObject(event.data) && event.data["stopReason"] === "error" ? `${key} error` : key;
+  }
   if (event.type === "message:start" && event.role !== "assistant") return "";
   if (event.type === "session:error" && event.error.recoverable) return "";
   return event.type;

@@ -580,6 +580,7 @@ export interface ApprovalResolvedEvent {
   reason?: string;
   optionId?: string;
   decidedBy?: string;
+  deviceId?: string;
   seq: number;
   sessionId: string;
   timestamp: string;
@@ -977,6 +978,7 @@ export interface Turn {
   stopReason?: string;
   endedAt?: string;
   usage?: TokenUsage;
+  elsewhere?: boolean;
 }
 
 /** What all changes of one file amount to. Lines are summed over the changes. */

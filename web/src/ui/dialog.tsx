@@ -1,6 +1,6 @@
 /** A dialog: the browser's own, so that focus stays within and Esc closes it. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { Icon } from "./icon";
 
 interface Props {
@@ -13,7 +13,8 @@ interface Props {
 
 export function Dialog({ title, close, children, kind = "box" }: Props) {
   const ref = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // no key may reach the page under it once it can be seen
+  useLayoutEffect(() => {
     const dialog = ref.current;
     const before = document.activeElement;
     dialog?.showModal();

@@ -31,6 +31,20 @@ test("a page that goes away writes what was typed last", () => {
   expect(new Draft("ses_p").text.value).toBe("almost lost");
 });
 
+test("a page that goes away leaves alone what another one has typed since", () => {
+  draftOf("ses_q"); // it was only looked at here
+  const sent = draftOf("ses_r");
+  sent.type("sent from there by now");
+  sent.flush();
+  const other = new Draft("ses_q");
+  other.type("typed in the other tab");
+  other.flush();
+  new Draft("ses_r").clear();
+  window.dispatchEvent(new Event("pagehide"));
+  expect(new Draft("ses_q").text.value).toBe("typed in the other tab");
+  expect(new Draft("ses_r").text.value).toBe("");
+});
+
 test("what is cleared is not kept", () => {
   const draft = new Draft("ses_c");
   draft.type("x");

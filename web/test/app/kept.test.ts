@@ -101,3 +101,14 @@ test("what was read is given back when there is no answer, until the hub knows u
   expect((await fetch("whoami")).status).toBe(401);
   await expect.poll(() => kept.session("s")).toBeNull();
 });
+
+test("a session that is deleted is kept no more", async () => {
+  const kept = new Kept(testCaches(), "http://hub/");
+  await kept.keepSession("s", state(7));
+  const { fetch } = keeping({ fetch: async () => ({ status: 409, body: null }) } as unknown as Ports, kept);
+  await fetch("sessions/s", { method: "DELETE" });
+  expect(await kept.session("s")).toEqual(state(7));
+  const { fetch: remove } = keeping({ fetch: async () => ({ status: 204, body: null }) } as unknown as Ports, kept);
+  await remove("sessions/s", { method: "DELETE" });
+  await expect.poll(() => kept.session("s")).toBeNull();
+});

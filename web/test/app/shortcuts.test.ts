@@ -30,6 +30,32 @@ test("a key does what is registered for it, and nothing else happens", () => {
   expect(pressed).toEqual(["j"]);
 });
 
+test("who types into a field that goes away types on, until a pointer or the focus is somewhere else", () => {
+  on("j");
+  on("mod+k");
+  const lost = () => {
+    press("j", {}, "textarea");
+    document.querySelector("textarea")?.remove();
+    press("j", {}, "body");
+    expect(pressed).toEqual([]);
+    document.body.append(document.createElement("textarea"));
+  };
+  lost();
+  press("k", { ctrlKey: true }, "body");
+  expect(pressed.splice(0)).toEqual(["mod+k"]);
+  lost();
+  document.body.dispatchEvent(new Event("pointerdown", { bubbles: true }));
+  press("j", {}, "body");
+  expect(pressed.splice(0)).toEqual(["j"]);
+  lost();
+  press("j", {}, "p");
+  expect(pressed.splice(0)).toEqual(["j"]);
+  press("Escape", {}, "textarea"); // as in a dialog, which is closed by it
+  document.querySelector("textarea")?.remove();
+  press("j", {}, "body");
+  expect(pressed).toEqual(["j"]);
+});
+
 test("no plain key acts while somebody types; one with Ctrl does", () => {
   on("j");
   on("mod+k");

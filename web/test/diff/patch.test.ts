@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { languageOf } from "../../src/diff/language";
 import { parsePatch } from "../../src/diff/patch";
+import { tightened } from "../../src/diff/rows";
 import type { DiffRow, FileDiff } from "../../src/diff/rows";
 
 const brief = ({ rows }: FileDiff): string[] => rows.map(show);
@@ -102,3 +103,15 @@ test.each([
   ["LICENSE", ""],
   ["", ""],
 ])("%j is %j", (path, language) => expect(languageOf(path)).toBe(language));
+
+test("where room is scarce one unchanged line stands beside a change, and the others can be brought back", () => {
+  const [file] = parsePatch("@@ -8,7 +8,7 @@\n a\n b\n c\n-old\n+new\n d\n e\n f\n");
+  const rows = tightened(file!.rows, 1);
+  expect(rows.map((row) => (row.kind === "gap" ? row.count : row.text))).toEqual([7, 2, "c", "old", "new", "d", 2]);
+  expect(rows.flatMap((row) => (row.kind === "gap" ? row.lines.map(({ text }) => text) : []))).toEqual([
+    "a",
+    "b",
+    "e",
+    "f",
+  ]);
+});

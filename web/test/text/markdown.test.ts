@@ -271,3 +271,16 @@ test("nothing can be cut while a line may still change what it belongs to", () =
   expect(cuts("- item\n\n  more\n")).toEqual([]);
   expect(cuts("text\n```\ncode")).toEqual([5]);
 });
+
+test("a text of any length that comes at once has its lines, its fences and its lists", () => {
+  const paragraph = "Words of the sea.\nAnd of the harbour.\n\n";
+  const fence = `\`\`\`py\n${"line = 1\n".repeat(40_000)}\`\`\`\n\n`;
+  const list = "- one of many\n".repeat(40_000);
+  const text = `${paragraph.repeat(8000)}${fence}# Heading\n\n${list}\n# End\n`;
+  const blocks = markdown(text, asIs);
+  const code = blocks.flatMap((block) => (block.kind === "code" ? [block] : []));
+  expect(code.map(({ lang, text }) => [lang, text.split("\n").length])).toEqual([["py", 40_000]]);
+  const html = blocks.map((block) => (block.kind === "html" ? block.html : "")).join("");
+  const count = (tag: string) => html.split(tag).length - 1;
+  expect([count("<p>"), count("<li>"), count("<h1>"), count("md-plain")]).toEqual([8000, 40_000, 2, 0]);
+});

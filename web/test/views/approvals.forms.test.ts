@@ -1,6 +1,7 @@
 // @vitest-environment jsdom
 import { h } from "preact";
 import { afterEach, expect, test, vi } from "vitest";
+import { read } from "../../src/app/stored";
 import { CommandFailed } from "../../src/link/link";
 import type { JsonObject } from "../../src/model/json";
 import type { Question } from "../../src/model/wire.gen";
@@ -116,6 +117,30 @@ test("one of the options, several of them, or something else", async () => {
   await soon(() => expect(place.button("Answer").disabled).toBe(false));
   place.one<HTMLFormElement>("form").requestSubmit();
   await soon(() => expect(answers()).toEqual([["A", "B", "C"]]));
+});
+
+test("what was typed is still there for who looked elsewhere meanwhile, and gone once it is answered", async () => {
+  ask({});
+  put("textarea", "half an answer");
+  await soon(() => expect(place.button("Answer").disabled).toBe(false));
+  place.leave();
+  ask({});
+  expect(place.one<HTMLTextAreaElement>("textarea").value).toBe("half an answer");
+  place.one<HTMLFormElement>("form").requestSubmit();
+  await soon(() => expect(place.text).toContain("The hub has your answer"));
+  expect(answers()).toEqual(["half an answer"]);
+  place.leave();
+  ask({});
+  expect(place.one<HTMLTextAreaElement>("textarea").value).toBe("");
+});
+
+test("half an answer is there for the next page too", async () => {
+  ask({});
+  put("textarea", "half an answer");
+  await soon(() => expect(place.button("Answer").disabled).toBe(false));
+  expect(JSON.stringify(read("answers", {}))).toContain("half an answer");
+  place.one<HTMLFormElement>("form").requestSubmit();
+  await soon(() => expect(read("answers", null)).toBeNull());
 });
 
 test("a page is opened in another tab and said to be done; anything else is no link", async () => {

@@ -4,8 +4,10 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { deciding } from "../../src/app/deciding";
 import { countNeeded } from "../../src/app/notifying";
 import type { ApprovalRow, SessionRow } from "../../src/app/rows";
+import { register } from "../../src/app/shortcuts";
 import type { Json } from "../../src/model/wire.gen";
 import { Asks } from "../../src/views/approvals/asks";
+import { leaveForCard } from "../../src/views/approvals/focus";
 import { ApprovalCentre } from "../../src/views/approvals/centre";
 import { asked, remark, verdict } from "../../src/views/approvals/words";
 import { approvalRow, Place } from "./approvals.world";
@@ -15,6 +17,7 @@ let place: Place;
 beforeEach(() => {
   vi.useFakeTimers();
   deciding.value = new Map();
+  localStorage.clear();
 });
 
 afterEach(async () => {
@@ -111,6 +114,29 @@ test("letters that are typed, held or meant for something else decide nothing", 
   expect(decisions()).toHaveLength(1);
 });
 
+test.each([
+  ["types on", 100, 0],
+  ["pauses, and then means it", 5000, 1],
+])(
+  "a reason whose card is decided elsewhere does not decide the next card; who wrote it %s",
+  async (_, pause, count) => {
+    waiting([approvalRow("a1"), approvalRow("a2")]);
+    await pass(500);
+    place.button("Deny with").click();
+    await pass(50);
+    key("b", {}, place.one("textarea"));
+    place.hub.approvals.value = [approvalRow("a2")];
+    for (const letter of "ecause ") {
+      await pass(100);
+      key(letter);
+    }
+    await pass(pause);
+    key("a");
+    await pass(50);
+    expect(decisions()).toHaveLength(count);
+  },
+);
+
 test("a card takes the focus from nothing", async () => {
   place = new Place();
   const field = document.body.appendChild(document.createElement("textarea"));
@@ -120,6 +146,79 @@ test("a card takes the focus from nothing", async () => {
   await pass(1000);
   expect(place.all(".ask")).toHaveLength(1);
   expect(document.activeElement).toBe(field);
+  field.remove();
+});
+
+/** A composer, with the focus in it, and then a card. */
+async function askedWhileWriting(text: string, row = approvalRow("a1")): Promise<HTMLTextAreaElement> {
+  place = new Place();
+  place.show(h(Asks, {}));
+  const field = document.body.appendChild(document.createElement("textarea"));
+  field.className = "composer-field";
+  field.value = text;
+  field.focus();
+  if (text) key(text.at(-1) ?? "", {}, field);
+  place.hub.approvals.value = [row];
+  await pass(50);
+  return field;
+}
+
+const focused = () => document.activeElement;
+const keysShown = () => place.all("kbd:not(.ask-key-off)").map((one) => one.textContent);
+
+test("a field that is empty and idle gives its keys to the card, and has the focus again afterwards", async () => {
+  const field = await askedWhileWriting("");
+  expect(focused()).toBe(place.one(".ask"));
+  expect(keysShown()).toEqual([]);
+  await pass(2000);
+  expect(keysShown()).toEqual(["a", "d"]);
+  key("a", {}, place.one(".ask"));
+  await pass(50);
+  expect(decisions()).toEqual([{ optionId: "yes" }]);
+  place.hub.approvals.value = [];
+  await pass(50);
+  expect(focused()).toBe(field);
+  field.remove();
+});
+
+test("who begins to write just when a card comes writes into the field, and decides nothing", async () => {
+  const field = await askedWhileWriting("");
+  await pass(1000);
+  key("a", {}, place.one(".ask"));
+  expect(focused()).toBe(field);
+  await pass(5000);
+  key("a", {}, field);
+  expect([decisions(), keysShown()]).toEqual([[], []]);
+  expect(place.text).toContain("Esc, then a or d");
+  field.remove();
+});
+
+test("who goes elsewhere from a card that has just come has seen it", async () => {
+  const field = await askedWhileWriting("");
+  await pass(500);
+  place.one<HTMLElement>(".ask-body").focus();
+  await pass(50);
+  expect(keysShown()).toEqual(["a", "d"]);
+  key("a", {}, place.one(".ask-body"));
+  await pass(50);
+  expect(decisions()).toEqual([{ optionId: "yes" }]);
+  field.remove();
+});
+
+test.each([
+  ["somebody writes", "half a thou", approvalRow("a1")],
+  ["it is risky", "", { ...approvalRow("a1"), request: { ...approvalRow("a1").request, riskLevel: "high" as const } }],
+])("the focus stays in the field where %s, until Esc", async (_, text, row) => {
+  const field = await askedWhileWriting(text, row);
+  await pass(3000);
+  expect(focused()).toBe(field);
+  expect(keysShown()).toEqual([]);
+  expect(leaveForCard()).toBe(true);
+  await pass(50);
+  expect(keysShown()).toEqual(["a", "d"]);
+  key("d", {}, place.one(".ask"));
+  await pass(50);
+  expect(decisions()).toEqual([{ optionId: "no" }]);
   field.remove();
 });
 
@@ -145,6 +244,40 @@ test("a reason reaches the agent", async () => {
   place.one<HTMLFormElement>("form").requestSubmit();
   await pass(50);
   expect(decisions()).toEqual([{ optionId: "no", reason: "use the other table" }]);
+});
+
+test("who leaves a reason to write elsewhere is not called back by what happens", async () => {
+  waiting([approvalRow("a1")]);
+  await pass(500);
+  place.button("Deny with").click();
+  await pass(50);
+  expect(document.activeElement).toBe(place.one("textarea"));
+  const elsewhere = document.createElement("textarea");
+  document.body.append(elsewhere);
+  elsewhere.focus();
+  place.happen({ type: "session:status_changed", previousStatus: "running", newStatus: "idle" });
+  place.hub.approvals.value = [...place.hub.approvals.value, approvalRow("a2")];
+  await pass(50);
+  expect(place.text).toContain("1 of 2");
+  expect(document.activeElement).toBe(elsewhere);
+  elsewhere.remove();
+});
+
+test.each(["Always…", "Deny with"])("Esc goes back from %s, and does nothing else", async (name) => {
+  const stopped = vi.fn();
+  waiting([approvalRow("a1")]);
+  const forget = register({ keys: "Escape", label: "Stop", group: "Composer", run: stopped });
+  await pass(500);
+  place.button(name).click();
+  await pass(50);
+  expect(place.one(".ask-panel").contains(document.activeElement)).toBe(true);
+  (document.activeElement as HTMLElement).blur();
+  key("Escape");
+  await pass(50);
+  expect(place.all(".ask-panel")).toEqual([]);
+  expect(document.activeElement).toBe(place.button(name));
+  expect(stopped).not.toHaveBeenCalled();
+  forget();
 });
 
 test("while it is decided nothing else can be pressed", async () => {
@@ -206,15 +339,36 @@ test("a countdown runs where there is a time limit", async () => {
   expect(place.one("[role=timer]").textContent).toBe("time is up");
 });
 
-test("the reasons stand open from high on", async () => {
+test("from high on the reasons stand before what would be done, and nothing need be opened", async () => {
   const high = approvalRow("a1");
-  high.request = { ...high.request, riskLevel: "high", riskReasons: ["removes files"] };
+  const riskReasons = ["removes files", "far away", "of others", "and more", "and more yet"];
+  high.request = { ...high.request, riskLevel: "high", riskReasons };
   waiting([high]);
   await pass(50);
-  expect(place.one<HTMLDetailsElement>(".ask-reasons").open).toBe(true);
+  const warning = place.one(".ask-warning");
+  expect([...warning.querySelectorAll(":scope > ul > li")].map((one) => one.textContent)).toEqual(
+    riskReasons.slice(0, 3),
+  );
+  expect(warning.querySelector("summary")?.textContent).toBe("2 more reasons");
+  const order = warning.compareDocumentPosition(place.one(".ask-body"));
+  expect(order & Node.DOCUMENT_POSITION_FOLLOWING).toBeTruthy();
   place.hub.approvals.value = [approvalRow("a2")];
   await pass(50);
-  expect(place.one<HTMLDetailsElement>(".ask-reasons").open).toBe(false);
+  expect(place.all(".ask-warning")).toEqual([]);
+  expect(place.one<HTMLDetailsElement>(".ask-body .ask-reasons").open).toBe(false);
+});
+
+test("what was decided is heard, but takes no room from the card that waits", async () => {
+  const rows = [approvalRow("a1"), approvalRow("a2")];
+  waiting(rows);
+  await pass(50);
+  place.hub.decided.value = new Map([["a1", settled(rows[0]!, "phone", true)]]);
+  place.hub.approvals.value = rows.slice(1);
+  await pass(50);
+  expect(place.one(".ask-decided").closest(".aside")?.textContent).toContain("Allowed by phone");
+  place.hub.approvals.value = [];
+  await pass(50);
+  expect(place.one(".ask-decided").closest(".aside")).toBeNull();
 });
 
 test("a device that may not approve is told so, and has no keys", async () => {
@@ -227,15 +381,15 @@ test("a device that may not approve is told so, and has no keys", async () => {
 });
 
 test("a long command can be seen to its end, and nothing in it hides", async () => {
-  const command = Array.from({ length: 40 }, (_, line) => `echo ${line}`).join("\n") + "\u202e # end";
+  const command = Array.from({ length: 500 }, (_, line) => `echo ${line}`).join("\n") + "\u202e # end";
   const row = approvalRow("a1");
   row.request = { ...row.request, preview: { type: "command", command, workingDir: "" } };
   waiting([row]);
   await pass(50);
   expect(place.one("pre").textContent).not.toContain("# end");
-  place.button("Show all (40 lines)").click();
+  place.button("Show all (500 lines)").click();
   await pass(50);
-  expect(place.one("pre").textContent).toContain("echo 39U+202E # end");
+  expect(place.one("pre").textContent).toContain("echo 499U+202E # end");
 });
 
 test("what agents write is text, never markup", async () => {
@@ -288,9 +442,32 @@ test("the centre has all sessions, with links, and who decided what", async () =
   expect(place.one(".centre-row").textContent).toContain("Denied by rule always:rule_1");
 });
 
+test("by you is what this browser decided, whoever else is called so", async () => {
+  waiting([approvalRow("a1")]);
+  await pass(500);
+  place.button("Yes, this once").click();
+  await pass(50);
+  place.leave();
+  place = new Place();
+  const done = ["a1", "a2"].map((id) =>
+    settled(approvalRow(id, { resolved: `2026-03-01T09:00:0${id[1]}.000Z` }), "laptop", true),
+  );
+  place.answer = () => ({ status: 200, body: { approvals: done } as unknown as Json });
+  place.show(h(ApprovalCentre, {}));
+  await pass(60);
+  const told = place.all(".centre-row").map((one) => one.textContent);
+  expect(told[0]).toContain("Allowed by laptop");
+  expect(told[1]).toContain("Allowed by you (laptop)");
+});
+
 test("the centre leads to the sessions that ask a question, and says of none that nobody waits", async () => {
   place = new Place();
-  place.answer = () => ({ status: 200, body: { approvals: [] } });
+  place.answer = ({ path }) => ({
+    status: 200,
+    body: path.startsWith("sessions/")
+      ? { pendingQuestions: [{ question: "Which colour?" }] }
+      : ({ approvals: [] } as Json),
+  });
   const asks: SessionRow = {
     id: "ses_3",
     agent: "demo",
@@ -307,6 +484,7 @@ test("the centre leads to the sessions that ask a question, and says of none tha
   place.hub.rows.value = new Map([[asks.id, asks]]);
   place.show(h(ApprovalCentre, {}));
   await pass(60);
+  expect(place.one(".centre-question p").textContent).toBe("Which colour?");
   expect(place.one(".centre-question a").getAttribute("href")).toBe(`#/session/${asks.id}`);
   expect(place.text).not.toContain("Nobody waits");
   expect(countNeeded(place.hub)).toBe(1);
@@ -331,6 +509,6 @@ test("sentences", () => {
   expect(asked(diff("--- a/x\n+++ b/x\n--- a/y\n+++ b/y\n"), "/w")).toBe("Change 2 files");
   expect(remark(row)).toBe("");
   expect(remark({ ...row, request: { ...row.request, description: "Try it" } })).toBe("Try it");
-  expect(verdict(settled(row, "laptop", false), "laptop").text).toBe("Denied by you (laptop)");
+  expect(verdict(settled(row, "laptop", false), true).text).toBe("Denied by you (laptop)");
   expect(verdict(settled(row, "timeout", false, "timeout")).text).toBe("Denied: nobody decided in time");
 });

@@ -37,7 +37,7 @@ export class Place {
         return this.answer({ path, request });
       },
     });
-    this.hub.command = (_, command) => {
+    this.hub.command = this.hub.commandNow = (_, command) => {
       this.commands.push(command);
       return this.command(command);
     };
@@ -50,6 +50,7 @@ export class Place {
       items: signal([]),
       head: signal(0),
       gone: signal(null),
+      sent: signal(0),
     } as unknown as OpenSession;
     document.body.append(this.root);
     this.#deaf = listenForKeys();

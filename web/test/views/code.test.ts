@@ -105,7 +105,7 @@ test("a text that grows by pieces has the chunks of the whole, and keeps those i
 
 test("code inside of ready HTML is coloured in place", async () => {
   root.innerHTML = '<ul><li><pre><code class="language-js">let a = "&lt;b&gt;"\n</code></pre></li></ul>';
-  colourWithin(root);
+  void colourWithin(root);
   await eventually(() => expect(find(".tok-keyword").map((one) => one.textContent)).toEqual(["let"]));
   expect(root.textContent).toBe('let a = "<b>"\n');
   expect(find("b")).toHaveLength(0);

@@ -6,6 +6,7 @@ import { outboxOf } from "../../src/app/outbox";
 import { read, write } from "../../src/app/stored";
 import { CommandFailed } from "../../src/link/link";
 import type { Json } from "../../src/model/wire.gen";
+import { filesFor, triggerAt } from "../../src/views/composer/completion";
 import { Composer } from "../../src/views/composer/composer";
 import { Place } from "./approvals.world";
 
@@ -288,6 +289,29 @@ test("↑ without a queue brings back what was said last", async () => {
   expect(field().value).toBe("said before");
 });
 
+test("who stops a turn is told what runs next, and can take it back", async () => {
+  await compose();
+  place.tell("turn_started", { turnId: "t1" });
+  queue = ["p1", "p2", "p3"].map((promptId) => ({ promptId, content: [{ type: "text", text: promptId }] }));
+  place.tell("prompt_queued", { promptId: "p1", content: [], clientRequestId: null });
+  await pass(60);
+  place.button("Stop").click();
+  await pass(60);
+  expect(place.text).toContain("3 queued prompts run next");
+  queue = queue.slice(1);
+  place.tell("turn_ended", { turnId: "t1", stopReason: "cancelled" });
+  place.tell("turn_started", { turnId: "p1" });
+  await pass(60);
+  expect(place.text).toContain("2 queued prompts run next");
+  place.button("Remove them").click();
+  await pass(60);
+  expect(place.commands.slice(1)).toEqual([
+    { command: "cancel_queued", promptId: "p2" },
+    { command: "cancel_queued", promptId: "p3" },
+  ]);
+  expect(place.text).not.toContain("run next");
+});
+
 test("Esc stops, again it forces, and it says how far it is until the turn has ended", async () => {
   await compose();
   await key("Escape", {}, document.body);
@@ -308,6 +332,26 @@ test("Esc stops, again it forces, and it says how far it is until the turn has e
   await pass(60);
   expect(place.text).not.toContain("Ending");
   expect(place.all('[aria-label="Stop"]')).toHaveLength(0);
+});
+
+test.each([
+  ["still runs", "t1", 2],
+  ["is over, and another one runs", "t2", 1],
+])("a stop while the hub is away waits until it is back; the turn %s", async (_, running, asked) => {
+  await compose();
+  place.tell("turn_started", { turnId: "t1" });
+  await pass(60);
+  place.command = () =>
+    Promise.reject(new CommandFailed({ code: "lost", message: "The hub is out of reach", recoverable: true }));
+  place.hub.status.value = { phase: "reconnecting", lane: "socket", seen: 0 };
+  place.button("Stop").click();
+  await pass(60);
+  expect(place.text).toContain("Stopping as soon as the hub is reached again…");
+  place.command = async () => ({});
+  place.answer = () => ({ status: 200, body: { queue, turn: { turnId: running, open: true, startedAt: "" } } });
+  place.hub.status.value = { phase: "live", lane: "socket", seen: 0 };
+  await pass(60);
+  expect(place.commands).toEqual(Array.from({ length: asked }, () => ({ command: "cancel" })));
 });
 
 test("a stop that did not work says so, and the next press asks again", async () => {
@@ -490,4 +534,38 @@ test("context and cost are told in figures", async () => {
   expect(place.one(".composer-meter summary").getAttribute("title")).toBe(
     "Context: 50k of 200k tokens (25 %)\nCost: 1.50 XX?",
   );
+});
+
+test("a file whose name has spaces is completed over them, and other words are left alone", () => {
+  const entries = ["docs/my old notes.md", "docs/mynotes.md", "a.py"].map((path) => ({ path, directory: false }));
+  const offered = (text: string) => {
+    const trigger = triggerAt(text, text.length);
+    return trigger && filesFor(trigger.query, entries).map(({ insert }) => insert);
+  };
+  expect(offered("see @my o")).toEqual(["@docs/my old notes.md "]);
+  expect(offered("see @docs/my old n")).toEqual(["@docs/my old notes.md "]);
+  expect(offered("see @my")).toHaveLength(2);
+  expect(offered("see @a.py and")).toEqual([]);
+  expect(offered("see @docs/my old notes.md ")).toEqual([]);
+  expect(offered("see @ my")).toBeNull();
+  expect(offered("@my\nold")).toBeNull();
+});
+
+test("what another tab has on its way stays there", async () => {
+  await compose();
+  const id = place.open.id;
+  const other = { id: "theirs", prompt: "from there", text: "from there", mentions: [], at: Date.now() };
+  let answer: (value: null) => void = () => {};
+  place.command = () => new Promise((resolve) => (answer = resolve));
+  await type("mine");
+  await key("Enter");
+  write(`outbox:${id}`, [...read<Json[]>(`outbox:${id}`, []), other]);
+  await type("mine too");
+  await key("Enter");
+  const ids = () => read<{ id: string }[]>(`outbox:${id}`, []).map((one) => one.id);
+  expect(ids().sort()).toEqual(["id-1", "id-2", "theirs"]);
+  answer(null);
+  await pass(10);
+  expect(ids()).toContain("theirs");
+  expect(ids()).not.toContain("id-2");
 });

@@ -5,6 +5,7 @@ import { Changes, type ChangedFile, FileChangeView, PreviewDiff } from "../../sr
 import { Diff, Patch } from "../../src/views/diff/diff";
 import * as lazy from "../../src/views/diff/lazy";
 import { chosen, roomOf, wrapped } from "../../src/views/diff/layout";
+import { SourceContext } from "../../src/views/text/source";
 
 /** Machines can be busy, and the grammars take a moment to load. */
 const eventually = (check: () => void): Promise<void> => vi.waitFor(check, { timeout: 30_000 });
@@ -271,4 +272,14 @@ test("the lazy views have room and a name at once, and the diff when it is loade
   await show(h(lazy.Diff, { path: "a/b.txt", before: "a\n", after: "b\n" }));
   expect(texts(".diff-head")).toEqual(["a/b.txt"]);
   await eventually(() => expect(rows()).toEqual(["1||removed: a", "|1|added: b"]));
+});
+
+test("a file of the session's directory is named from there; what is copied is its whole path", async () => {
+  const session = { peek: () => ({ fields: { workingDirectory: "/work/app/" } }) };
+  const around = (view: ComponentChild) => h(SourceContext.Provider, { value: { session } as never }, view);
+  await show(around(h(Diff, { path: "/work/app/src/a.py", before: "a\n", after: "b\n" })));
+  expect(texts(".diff-path")).toEqual(["src/a.py"]);
+  expect(find(".diff-path")[0]!.title).toBe("/work/app/src/a.py");
+  await show(around(h(Diff, { path: "/work/apple/a.py", before: "a\n", after: "b\n" })));
+  expect(texts(".diff-path")).toEqual(["/work/apple/a.py"]);
 });

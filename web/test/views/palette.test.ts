@@ -78,6 +78,7 @@ test("actions of the open session are offered, those that make sense", async () 
   expect(texts().toSorted()).toEqual([
     "Archive this session",
     "Copy the id of this session",
+    "Found on this machine",
     "Rename this session",
     "Replay this session",
     "Stop this turn",

@@ -18,6 +18,7 @@ const RULE = {
   scope: "project",
   scopeKey: "/shop",
   rule: { subject: "commands", pattern: "npm test" },
+  madeBy: "My phone",
   created: "2026-01-01T00:00:00Z",
   expires: null,
   hits: 3,
@@ -157,7 +158,11 @@ test("a pairing shows its code until the device has come, then says so and lists
   expect(world.find("[role=timer]").textContent).toContain("5:00");
   await tick(61_000);
   expect(world.find("[role=timer]").textContent).toContain("3:59");
-  world.answer(/^GET pairings/, { state: "used", expiresIn: 200, triesLeft: 5 });
+  world.answer(/^GET pairings/, { state: "used", expiresIn: 200, triesLeft: 5, deviceId: null });
+  await vi.advanceTimersByTimeAsync(1600);
+  await world.settle();
+  expect(world.text).not.toContain("Paired!"); // it is not in the list yet
+  world.answer(/^GET pairings/, { state: "used", expiresIn: 200, triesLeft: 5, deviceId: "dev_1" });
   world.answer(/^GET devices/, { devices: [DEVICE, { ...DEVICE, id: "d3", name: "Tablet" }] });
   await tick(2000);
   expect(world.text).toContain("Paired!");
@@ -217,6 +222,7 @@ test("a rule is said in words and can be taken back", async () => {
   const rules = world.find("[aria-label='Standing answers']");
   expect(rules.textContent).toContain("Allow run npm test");
   expect(rules.textContent).toContain("in /shop · used 3 times");
+  expect(rules.textContent).toContain("by My phone");
   act(() => rules.querySelector("button")?.click());
   await world.settle();
   expect(world.asked.at(-1)).toMatchObject({ method: "DELETE", path: "rules/r1" });
@@ -228,7 +234,8 @@ test("who may not manage the hub sees no devices and asks for none", async () =>
   world = new World(["read"]);
   world.answer(/^GET rules/, { rules: [RULE] });
   await atDevices();
-  expect(world.asked.map((one) => one.path)).toEqual(["rules"]);
+  const asked = world.asked.map((one) => one.path).filter((path) => !path.startsWith("sessions?"));
+  expect(asked).toEqual(["rules"]);
   expect(world.text).not.toContain("Pair a device");
   expect(world.all("[aria-label='Standing answers'] button")).toEqual([]);
 });

@@ -142,3 +142,21 @@ test("many marks in one place are one", () => {
 test("times are shown as players do", () => {
   expect([0, 7_900, 750_000, 3_723_000].map(clock)).toEqual(["0:00", "0:07", "12:30", "1:02:03"]);
 });
+
+test("the head says where it was in a few words, and has no marks of code in them", () => {
+  const events = golden("tour").map((event) =>
+    event.type === "session:started" ? { ...event, workingDirectory: "/home/me/work/deep/app" } : event,
+  );
+  played(events, "Run `ls` and ``a`b``");
+  expect(find(".replay-title").textContent).toBe("Run ls and a`b");
+  expect(find(".replay-beside .cut").textContent).toContain("…/deep/app");
+  expect(find(".replay-beside .cut").textContent).not.toContain("/home/me");
+  expect(find(".replay-beside .cut").title).toBe("/home/me/work/deep/app");
+});
+
+test("what waited for a decision says so once", async () => {
+  const replay = played(golden("permission"));
+  await act(() => replay.goTo(replay.recording.marks.find(({ kind }) => kind === "approval")!.count));
+  await vi.waitFor(() => expect(find(".transcript").textContent).toContain("Waiting for a decision"));
+  expect(find(".transcript").textContent.split("Waiting for a decision")).toHaveLength(2);
+});

@@ -8,6 +8,8 @@ import { directoryOf } from "../../src/views/sessions/directory";
 import { NewSession } from "../../src/views/sessions/new";
 import { startIn, troublesOf } from "../../src/views/sessions/start";
 import { Refused } from "../../src/app/api";
+import { read } from "../../src/app/stored";
+import type { Json } from "../../src/model/wire.gen";
 import { row, World } from "./sessions.world";
 
 const AGENTS = [
@@ -93,6 +95,15 @@ test("a prompt that the hub refuses stands in the composer of the session", asyn
   world.say({ type: "command_result", commandId, ok: false, error: { code: "x", message: "no", recoverable: true } });
   await world.settle();
   expect(draftOf("made").text.value).toBe("Say hello");
+});
+
+test("a prompt that the hub has not taken yet outlives the page", async () => {
+  await begin();
+  world.type("#new-cwd", "/home/ada/api");
+  world.type("#new-prompt", "Say hello");
+  await world.key("#new-prompt", "Enter", { metaKey: true });
+  const { clientRequestId } = world.sent.at(-1)?.["command"] as { clientRequestId: string };
+  expect(read<Json[]>("outbox:made", [])).toMatchObject([{ id: clientRequestId, prompt: "Say hello" }]);
 });
 
 test("what the hub refuses is said at the field that it names, and nothing that was typed is lost", async () => {
@@ -185,25 +196,6 @@ test("a directory that was chosen elsewhere stands in the form", async () => {
   act(() => void (startIn.value = "/srv/blog"));
   await world.settle();
   expect(world.find<HTMLInputElement>("#new-cwd").value).toBe("/srv/blog");
-});
-
-test("sessions from outside lend their agent and directory", async () => {
-  world = new World();
-  world.answer(/^GET agents/, { agents: AGENTS });
-  const found = {
-    id: "x",
-    agent: "codex",
-    projectPath: "/srv/blog",
-    projectName: "blog",
-    lastActivity: "",
-    lastMessage: "Write",
-  };
-  world.answer(/^GET discovered/, { sessions: [found] });
-  world.show(h(NewSession, { close: undefined }));
-  await world.settle();
-  await world.press("New one there");
-  expect(world.find<HTMLInputElement>("#new-cwd").value).toBe("/srv/blog");
-  expect(world.find<HTMLInputElement>("[name=new-agent]:checked").value).toBe("codex");
 });
 
 test("refusals find their field", () => {

@@ -188,6 +188,30 @@ test("archived sessions are read when they are asked for, and come back", async 
   expect(names()).toEqual([]);
 });
 
+test.each(["waiting_for_input", "running"])("one that is %s is archived only by who knows that", async (status) => {
+  world.answer(/^PATCH/, {});
+  world.list(row("one", { status }));
+  await world.press("Actions for Title of one");
+  await world.press("Archive");
+  expect(world.asked.some((one) => one.method === "PATCH")).toBe(false);
+  await world.press("Archive anyway");
+  expect(world.asked.at(-1)).toEqual({ method: "PATCH", path: "sessions/one", body: { archived: true } });
+  expect(document.querySelector("dialog")).toBeNull();
+});
+
+test("Enter opens the first that was found, and nothing says that there is none", async () => {
+  world.answer(/^GET search/, {
+    hits: [{ sessionId: "two", seq: 7, type: "m", snippet: "## Why\n\nThe **clock** is `late`: see [it](a.py) ```py" }],
+  });
+  world.answer(/^GET sessions\?title/, { sessions: [] });
+  world.list(row("two"));
+  await search("clock");
+  expect(world.find(".session-snippet").textContent).toBe("Why The clock is late: see it");
+  expect(world.text).not.toContain("No session is called so");
+  await world.key("input[type=search]", "Enter");
+  expect(jump.peek()).toEqual({ id: "two", seq: 7 });
+});
+
 test("arrows move through the list", async () => {
   world.list(row("one", { updated: "2026-01-02T00:00:00Z" }), row("two"));
   await world.key("input[type=search]", "ArrowDown");

@@ -92,3 +92,17 @@ test("colours of a terminal are classes or exact colours, and text stays text", 
   expect(place.textContent).toContain("plain <b>");
   expect(spans.at(-1)!.getAttribute("style")).toContain("rgb(1, 2, 3)");
 });
+
+test("ten thousand lines of a terminal come a few hundred a frame, all of them in the end", async () => {
+  const screen = new AnsiScreen();
+  screen.write(Array.from({ length: 3000 }, (_, line) => `line ${line}\n`).join(""));
+  const lines = screen.lines();
+  const place = document.createElement("div");
+  const count = () => place.querySelectorAll(".ansi-line").length;
+  render(h(Ansi, { lines, gradually: true }), place);
+  const first = place.querySelector(".ansi-line");
+  expect(count()).toBeLessThan(500);
+  await vi.waitFor(() => expect(count()).toBe(lines.length), { timeout: 10_000 });
+  expect(place.querySelector(".ansi-line")).toBe(first);
+  expect(place.textContent).toBe(lines.map((line) => line.spans.map(({ text }) => text).join("") || "\n").join(""));
+});

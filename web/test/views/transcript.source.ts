@@ -57,8 +57,8 @@ export function event(fields: object): SessionEvent {
 export const said = (role: string, messageId: string, text: string): SessionEvent =>
   event({ type: "message:complete", messageId, role, content: [{ type: "text", text }] });
 
-export const turn = (turnId: string): SessionEvent =>
-  event({ type: "custom", namespace: "pilothouse", eventName: "turn_started", data: { turnId } });
+export const turn = (turnId: string, more: object = {}): SessionEvent =>
+  event({ type: "custom", namespace: "pilothouse", eventName: "turn_started", data: { turnId, ...more } });
 
 export const turnEnd = (turnId: string, stopReason: string): SessionEvent =>
   event({ type: "custom", namespace: "pilothouse", eventName: "turn_ended", data: { turnId, stopReason } });

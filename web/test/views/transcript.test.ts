@@ -1,6 +1,6 @@
 // @vitest-environment jsdom
 import { render } from "preact";
-import { afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import type { SessionEvent } from "../../src/model/wire.gen";
 import { Layout } from "../../src/views/transcript/layout";
 import { nextStep } from "../../src/views/transcript/next";
@@ -51,6 +51,48 @@ describe.each(goldens())("$name", ({ events }) => {
     await settled();
     expect(place.textContent).toBe(expected);
   });
+});
+
+test("what is watched as it happens ends as what is there already", async () => {
+  const events = [turn("t"), ...called("c1", "mcp__harbour__tide", { port: "north" }, "high at noon")];
+  const exit = { type: "command_output", command: "make", exitCode: 3, stdout: "", stderr: "" };
+  events.push(event({ type: "tool:start", toolCallId: "c2", name: "Bash", category: "command" }));
+  events.push(
+    event({ type: "tool:result", toolCallId: "c2", name: "Bash", output: "no", duration: 5, structured: exit }),
+  );
+  const whole = shown(new Played(copy(events)));
+  await settled();
+  await unfold(whole);
+  const expected = whole.textContent;
+  expect(expected).toContain("high at noon");
+  const source = new Played();
+  const place = shown(source);
+  for (const one of copy(events)) {
+    source.tell(one);
+    await settled();
+    await unfold(place);
+  }
+  expect(place.textContent).toBe(expected);
+});
+
+test("a turn that another program did says so, before and after it has ended", async () => {
+  const marks = (place: ParentNode) =>
+    [...place.querySelectorAll(".turn-elsewhere span")].map((one) => one.textContent);
+  const events = [
+    ...[turn("t1"), said("user", "u1", "here"), turnEnd("t1", "end_turn")],
+    ...[turn("t2", { elsewhere: true }), said("user", "u2", "there")],
+  ];
+  const source = new Played(copy(events));
+  const place = shown(source);
+  await settled();
+  expect(marks(place)).toEqual(["Done in another program"]);
+  const rest = [turnEnd("t2", "end_turn"), turn("t3"), said("user", "u3", "here again")];
+  source.tell(...copy(rest));
+  await settled();
+  expect(marks(place)).toEqual(["Done in another program"]);
+  const again = shown(new Played(copy([...events, ...rest])));
+  await settled();
+  expect(marks(again)).toEqual(["Done in another program"]);
 });
 
 const ATTACKS = [
@@ -114,6 +156,31 @@ test.each(ATTACKS)("hostile text stays text wherever it turns up: %s", async (te
   expect(place.textContent).toContain("alert(1)");
 });
 
+const made = (...paths: string[]): SessionEvent[] =>
+  paths.map((path) =>
+    event({
+      type: "custom",
+      namespace: "pilothouse",
+      eventName: "artifact_created",
+      data: { artifact: { id: path, path } },
+    }),
+  );
+
+test("what was made has a card, but not a text, which the call that wrote it shows", async () => {
+  const place = shown(new Played([turn("t"), ...made("/w/page.html", "/w/plan.md", "/w/main.py", "/w/notes.txt")]));
+  await settled();
+  const names = [...place.querySelectorAll(".artifact .call-verb")].map((one) => one.textContent);
+  expect(names).toEqual(["page.html", "plan.md"]);
+});
+
+test("where no hub is, nothing is fetched of what was made", async () => {
+  const place = shown(new Played([turn("t"), ...made("/w/photo.png", "/w/page.html")]));
+  await settled();
+  await unfold(place);
+  expect(place.querySelectorAll(".artifact")).toHaveLength(2);
+  expect(place.querySelectorAll(".artifact :is(a, img, iframe)")).toHaveLength(0);
+});
+
 // -- scrolling and drawing --------------------------------------------------------------------------------------------
 
 /** As many turns as asked for, nine items each. */
@@ -147,6 +214,7 @@ test("an item that changes is drawn again alone", async () => {
   const place = shown(source);
   source.tell(event({ type: "message:delta", messageId: "live", role: "assistant", delta: "Hello" }));
   await settled();
+  await until(() => !place.querySelector(".transcript-chunk:not(.transcript-drawn)")); // filled in when there is time
   const changed = new Set<Node>();
   const watch = new MutationObserver((records) => {
     for (const { target } of records) changed.add((target as Element).closest?.(".row") ?? target);
@@ -161,10 +229,10 @@ test("an item that changes is drawn again alone", async () => {
 test("items that come leave what was laid out as it is", () => {
   const source = new Played(long(50));
   const layout = new Layout();
-  layout.take(source.items.value, [], false);
+  layout.take(source.items.value, undefined, false);
   const before = layout.chunks.value.map((chunk) => chunk.rows.value);
   source.tell(...long(1));
-  layout.take(source.items.value, [], false);
+  layout.take(source.items.value, undefined, false);
   const after = layout.chunks.value.map((chunk) => chunk.rows.value);
   expect(after.slice(0, before.length - 1)).toEqual(before.slice(0, -1));
   expect(before.slice(0, -1).every((rows, at) => rows === after[at])).toBe(true);
@@ -253,12 +321,34 @@ test("calls of a sub-agent stand below the call that started it", async () => {
 test("a call that should have been asked about is marked, and the word about it is no row", async () => {
   const source = new Played([turn("t"), ...called("c", "Bash", { command: "rm x" })]);
   const place = shown(source);
-  source.tell(
-    event({ type: "custom", namespace: "pilothouse", eventName: "acted_without_asking", data: { toolCallId: "c" } }),
-  );
+  const data = { toolCallId: "c", riskLevel: "medium" };
+  source.tell(event({ type: "custom", namespace: "pilothouse", eventName: "acted_without_asking", data }));
   await settled();
   expect(place.querySelector(".call-head")!.textContent).toContain("did not ask");
   expect(place.querySelector(".details")).toBeNull();
+});
+
+test.each([
+  ["Think", { thought: "hm" }, "medium"],
+  ["SwitchMode", { mode: "plan" }, "medium"],
+  ["Bash", { command: "ls" }, "low"],
+])("nobody is warned that %s did not ask", async (name, input, riskLevel) => {
+  const source = new Played([turn("t"), ...called("c", name, input)]);
+  const place = shown(source);
+  const data = { toolCallId: "c", riskLevel };
+  source.tell(event({ type: "custom", namespace: "pilothouse", eventName: "acted_without_asking", data }));
+  await settled();
+  expect(place.textContent).not.toContain("did not ask");
+  expect(place.querySelector(".details")).toBeNull();
+});
+
+test("what the hub notes about its queue is no part of the conversation", async () => {
+  const note = (eventName: string) =>
+    event({ type: "custom", namespace: "pilothouse", eventName, data: { promptId: "p" } });
+  const queue = ["prompt_queued", "prompt_edited", "prompt_moved", "prompt_cancelled"].map(note);
+  const place = shown(new Played([turn("t"), said("user", "m", "first"), ...queue, note("policy_set")]));
+  await settled();
+  expect([...place.querySelectorAll(".details")].map((one) => one.textContent)).toEqual(["Detail: policy set"]);
 });
 
 test("errors say what to do next", () => {
@@ -270,4 +360,34 @@ test("errors say what to do next", () => {
   expect(nextStep(error("anything", false), null)).toContain("Start a new one");
   const details = { authMethods: [{ id: "x", name: "Log in with a key" }] };
   expect(nextStep({ ...error("auth_required"), details }, null)).toContain("Log in with a key");
+  expect(nextStep({ ...error("auth_required"), details: { ...details, login: "run it once" } }, null)).toBe(
+    "Then send the prompt again.",
+  );
+});
+
+test("files that a prompt names stand where they were typed, and are copied so", async () => {
+  const written: string[] = [];
+  vi.stubGlobal("navigator", { clipboard: { writeText: async (text: string) => void written.push(text) } });
+  const file = (name: string) => ({ type: "resource", uri: `file:///work/${name}`, name });
+  const image = { type: "image", url: "data:image/png;base64,aaaa" };
+  const content = [
+    { type: "text", text: "compare " },
+    file("src/a.py"),
+    { type: "text", text: " with " },
+    file("b.py"),
+    { type: "text", text: ", please" },
+    image,
+  ];
+  const place = shown(new Played([event({ type: "message:complete", messageId: "m", role: "user", content })]));
+  await settled();
+  expect(place.querySelector(".said-text")?.textContent).toBe("compare @src/a.py with @b.py, please");
+  expect(place.querySelectorAll(".said-attached > *")).toHaveLength(1);
+  const followed: unknown[] = [];
+  place.addEventListener("file-followed", (told) => followed.push((told as CustomEvent).detail));
+  place.querySelector<HTMLElement>(".said-mention")?.click();
+  expect(followed).toEqual(["/work/src/a.py"]);
+  place.querySelector<HTMLElement>("[aria-label='Copy message']")?.click();
+  await settled();
+  expect(written).toEqual(["compare @src/a.py with @b.py, please"]);
+  vi.unstubAllGlobals();
 });

@@ -22,9 +22,9 @@ from ...acp.errors import RESOURCE_NOT_FOUND, RequestError
 from ...acp.interfaces import Agent
 from ...acp.model import Model, to_wire
 from . import history
-from .actions import Update
 from .command import Options, options_from, program, server_config
 from .outbox import META
+from .replay import Replay
 from .session import ClaudeSession, Origin
 from .successors import Successors, own_place
 from .translate import Translator
@@ -248,7 +248,7 @@ class ClaudeAgent(Agent):
             program=self._program,
             cwd=cwd,
             origin=self._origin(forked_from),
-            options=options_from(self._options, meta.get(META), directories),
+            options=options_from(self._defaults(forked_from), meta.get(META), directories),
             servers=server_config(servers),
             capabilities=self._capabilities,
             moved=self._successors.moved,
@@ -262,6 +262,14 @@ class ClaudeAgent(Agent):
         # the answer is written before the loop gets to this
         asyncio.get_running_loop().call_soon(session.release)
         return session.setup()
+
+    def _defaults(self, forked_from: str | None) -> Options:
+        """The options of a session that asks for none: for a fork, the mode and the model of its parent."""
+        parent = self._sessions.get(forked_from) if forked_from is not None else None
+        if parent is None:
+            return self._options
+        now = parent.options
+        return msgspec.structs.replace(self._options, model=now.model, permission_mode=now.permission_mode)
 
     def _origin(self, forked_from: str | None) -> Origin:
         async def origin(session_id: str) -> Sequence[str]:
@@ -281,15 +289,10 @@ class ClaudeAgent(Agent):
 
 def _replayed(translator: Translator, path: Path) -> Iterator[dict[str, Any]]:
     """The updates that tell a session again."""
-    # the CLI does not record where its turns end; what is open at the end of them all stays unfinished
-    end = {"type": "result", "subtype": "success", "is_error": False, "result": ""}
-    for told in (*history.conversation(path), end):
-        if "sessionUpdate" in told:
-            yield told
-            continue
-        for action in translator.read(msgspec.json.encode(told)):
-            if isinstance(action, Update):
-                yield action.update
+    replay = Replay(translator, history.Subagents(path))
+    for record in history.records(path):
+        yield from replay.take(record)
+    yield from replay.end()
 
 
 def _response(cls: type[T], told: dict[str, Any]) -> T:

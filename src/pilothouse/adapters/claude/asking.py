@@ -64,6 +64,8 @@ class Asking:
         if not name or not call_id:
             self._control.refuse(request_id, "The request names no tool_name, or no tool_use_id.")
             return
+        if request_id in self._pending:
+            return  # said again: one answer is enough for both
         agent = text(request.get("agent_id")) or None
         call = self._calls.use(call_id, name, given, self._calls.agents.get(agent or ""), agent)
         call = call or Call(call_id, name, None)
@@ -77,7 +79,7 @@ class Asking:
         choices = mode_choices() if plan else permission_choices(request.get("permission_suggestions"))
         pending = self._pending[request_id] = Pending("permission", call.id, given, choices)
         call.given = {**call.given, **given} if plan else given or call.given
-        asked = {"toolCallId": call.id, "status": "pending", **call.described(self._calls.cwd, self._calls.look)}
+        asked = {"toolCallId": call.shown, "status": "pending", **call.described(self._calls.cwd, self._calls.look)}
         why = {name: request[key] for key, name in _REASONS.items() if text(request.get(key))}
         asked["_meta"] = {"claudeCode": call.meta(**why)}
         pending.params = {"toolCall": asked, "options": [choice.option() for choice in choices]}
@@ -90,11 +92,13 @@ class Asking:
             return
         self._pending[request_id] = Pending("question", call.id, given, [])
         self._outbox.ask(
-            request_id, ELICITATION, mode="form", toolCallId=call.id, message=message_of(given), requestedSchema=form
+            request_id, ELICITATION, mode="form", toolCallId=call.shown, message=message_of(given), requestedSchema=form
         )
 
     def server(self, request_id: str, request: dict[str, Any]) -> None:
         """An MCP server asks, through the CLI, for input."""
+        if request_id in self._pending:
+            return
         url = request.get("mode") == "url"
         params: dict[str, Any] = {"message": text(request.get("message")) or text(request.get("mcp_server_name"))}
         if url:

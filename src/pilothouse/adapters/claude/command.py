@@ -17,7 +17,7 @@ from ...acp import schema
 from ...acp.process import default_environment
 from .reading import mapping, number, text
 
-__all__ = ["INSTALL", "Options", "arguments", "environment", "options_from", "program", "server_config"]
+__all__ = ["Options", "arguments", "environment", "options_from", "program", "remedy", "server_config"]
 
 VARIABLE = "PILOTHOUSE_CLAUDE"
 """Names the variable that says where the CLI is, when that is not on PATH by the name of `claude`."""
@@ -44,6 +44,13 @@ class Options(Struct, frozen=True, kw_only=True):
 def program(environ: Mapping[str, str] | None = None) -> str:
     """The CLI: by its path, or by its name on PATH."""
     return (os.environ if environ is None else environ).get(VARIABLE) or "claude"
+
+
+def remedy(path: str, environ: Mapping[str, str] | None = None) -> str:
+    """What to do about a program that cannot be started."""
+    if path == (os.environ if environ is None else environ).get(VARIABLE):
+        return f"{VARIABLE} names it. Name a program there that can be run, or none after `{INSTALL}`."
+    return f"Install Claude Code with `{INSTALL}`, or say in {VARIABLE} where it is."
 
 
 def environment() -> dict[str, str]:

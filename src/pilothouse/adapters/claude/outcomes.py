@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ...acp.errors import AUTH_REQUIRED, INTERNAL_ERROR, RESOURCE_NOT_FOUND
 from .actions import Failure
-from .reading import number, text
+from .reading import mapping, number, text
 from .usage import turn_usage
 from .wire import Result, stop_reason
 
@@ -119,8 +119,8 @@ def limit_of(result: Result, reason: str | None) -> tuple[str, str, str] | None:
     return _LIMITS.get(result.subtype) or _LIMITS.get(reason or "")
 
 
-def response_of(result: Result, reason: str) -> dict[str, Any]:
-    """The answer to the prompt."""
+def response_of(result: Result, reason: str, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The answer to the prompt; `before` is what would have been it, had the turn not gone on after all."""
     told = {
         "subtype": result.subtype,
         "terminalReason": result.terminal_reason,
@@ -130,4 +130,6 @@ def response_of(result: Result, reason: str) -> dict[str, Any]:
     }
     meta = {"claudeCode": {key: value for key, value in told.items() if value is not None}}
     usage = turn_usage(result.usage)
+    for name, count in mapping((before or {}).get("usage")).items():
+        usage = {**(usage or {}), name: count + (usage or {}).get(name, 0)}
     return {"stopReason": reason, **({"usage": usage} if usage else {}), "_meta": meta}

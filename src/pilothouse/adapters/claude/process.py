@@ -61,6 +61,12 @@ class CliProcess:
     def stderr_tail(self) -> str:
         return self._tail.text
 
+    def remove_config(self) -> None:
+        """Remove the file of servers, once it was read: it has secrets, and who is killed later removes nothing."""
+        if self._config is not None:
+            self._config.unlink(missing_ok=True)
+            self._config = None
+
     def take(self) -> bytes | Oversize | None:
         """The next line, if there is one."""
         if not self._lines:
@@ -107,8 +113,7 @@ class CliProcess:
             self._tail.task.cancel()
             await asyncio.wait((self._tail.task,))
         finally:
-            if self._config is not None:
-                self._config.unlink(missing_ok=True)
+            self.remove_config()
             self._is_over = True
             self._wake()
 

@@ -5,6 +5,7 @@ Text that is alone stays a plain string: only so does the CLI recognise a slash 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
@@ -12,9 +13,10 @@ from urllib.parse import unquote
 from ...acp.model import to_wire
 from .reading import mapping, text
 
-__all__ = ["prompt_content"]
+__all__ = ["model_asked_for", "prompt_content"]
 
 Block = dict[str, Any]
+_MODEL = re.compile(r"\s*/model\s+(\S+)\s*\Z")
 
 
 def prompt_content(prompt: Any) -> str | list[Block]:
@@ -26,6 +28,13 @@ def prompt_content(prompt: Any) -> str | list[Block]:
     if len(found) == 1 and found[0]["type"] == "text":
         return text(found[0]["text"])
     return found
+
+
+def model_asked_for(prompt: Any) -> str:
+    """The model that a command of the CLI in a prompt asks for; "" for any other prompt."""
+    content = prompt_content(prompt)
+    found = _MODEL.match(content) if isinstance(content, str) else None
+    return found[1] if found is not None else ""
 
 
 def _blocks(block: Block) -> list[Block]:

@@ -31,9 +31,10 @@ from ...acp.errors import (
 from ...acp.framing import Oversize
 from .actions import Action, Answered, Ask, Ended, Note, Send, Update, Withdraw
 from .client import Client, ClientEnd
-from .command import INSTALL, VARIABLE, Options, arguments
+from .command import Options, arguments, remedy
 from .originals import Originals
 from .process import CliProcess, start_cli
+from .prompts import model_asked_for
 from .translate import Translator
 
 __all__ = ["ClaudeSession", "Origin"]
@@ -46,6 +47,8 @@ CONTROL_TIMEOUT = 20.0
 SETTINGS_TIMEOUT = 5.0
 INTERRUPT_DEADLINE = 6.0
 """Seconds until an interrupted turn is ended without the CLI; less than a hub waits before it kills the agent."""
+FOLLOW_UP = 5.0
+"""Seconds in which the main agent takes up what a sub-agent in the background has done, as it nearly always does."""
 CLOSE_TIMEOUT = 5.0
 LAST_WORDS = 2000
 
@@ -104,6 +107,7 @@ class ClaudeSession:
         self._cancels = 0
         self._starting = 0
         self._insisting: asyncio.Task[None] | None = None
+        self._releasing: asyncio.TimerHandle | None = None
         self._unanswered: set[str] = set()
         self._unheard: set[bytes] = set()
         self._closed = False
@@ -126,6 +130,18 @@ class ClaudeSession:
     @property
     def is_busy(self) -> bool:
         return bool(self._prompts)
+
+    @property
+    def options(self) -> Options:
+        """How it is run, in the mode that it is in now: neither a restart nor a fork raises or lowers it.
+
+        Nor do they change the model, whether that was chosen by a client or by a command of the CLI.
+        """
+        options = msgspec.structs.replace(self._options, model=self._translator.chosen_model or self._options.model)
+        if self._translator.cli_session_id is None:
+            return options
+        mode = self.setup()["modes"]["currentModeId"]
+        return msgspec.structs.replace(options, permission_mode=mode)
 
     def setup(self) -> dict[str, Any]:
         """The modes and config options, as an answer that opens a session has them."""
@@ -154,6 +170,9 @@ class ClaudeSession:
         ended, unheard = await self._prompted(content)
         if unheard:  # it went to a process that was about to end, as one does at a limit
             ended, _ = await self._prompted(content)
+        model = model_asked_for(content)
+        if model and self.pid is not None:
+            await self._look_at_settings(model)
         if ended.failure is not None:
             raise RequestError(ended.failure.code, ended.failure.message, ended.failure.data)
         return ended.response or {"stopReason": "end_turn"}
@@ -205,14 +224,19 @@ class ClaudeSession:
         self._options = msgspec.structs.replace(self._options, permission_mode=mode)
 
     async def set_model(self, model: str) -> None:
-        """Raises RequestError with the CLI's own words when it refuses."""
+        """Raises RequestError for a model that is none of the CLI's."""
+        await self.start()  # it says which there are
+        if not self._translator.takes_model(model):
+            (option,) = self.setup()["configOptions"]
+            names = ", ".join(choice["value"] for choice in option["options"])
+            message = f"expected one of {names}, or another name of a Claude model; got {model!r}"
+            raise RequestError(INVALID_PARAMS, message, {"field": "model"})
         await self._set("set_model", "model", model)
-        self._options = msgspec.structs.replace(self._options, model=model)
 
     async def _set(self, subtype: str, field: str, value: str) -> None:
         await self.start()
         try:
-            answered = await self._control(subtype, CONTROL_TIMEOUT, **{field: value})
+            answered = await self._asked(self._translator.control(subtype, **{field: value}), CONTROL_TIMEOUT)
         except TimeoutError:
             message = f"Claude Code did not answer {subtype} within {CONTROL_TIMEOUT:g} s"
             raise RequestError(INTERNAL_ERROR, message) from None
@@ -234,6 +258,8 @@ class ClaudeSession:
             async with asyncio.timeout(CLOSE_TIMEOUT):  # a client that reads nothing must not keep the process alive
                 await self.stop()
         await self._client.close()
+        if self._releasing is not None:
+            self._releasing.cancel()
         tasks = [self._task, *([self._insisting] if self._insisting is not None else [])]
         for task in tasks:
             task.cancel()
@@ -245,7 +271,7 @@ class ClaudeSession:
     async def _open(self) -> None:
         known = self._translator.cli_session_id or self.session_id
         origin = await self._origin(known)
-        options = self._as_it_is()
+        options = self.options
         try:
             self._cli = await start_cli(
                 self._program,
@@ -255,8 +281,9 @@ class ClaudeSession:
                 servers=self._servers,
             )
         except SpawnError as exc:
-            hint = f"Install Claude Code with `{INSTALL}`, or say in {VARIABLE} where it is."
-            raise RequestError(INTERNAL_ERROR, f"{exc}. {hint}", {"errorKind": "not_started"}) from None
+            raise RequestError(
+                INTERNAL_ERROR, f"{exc}. {remedy(self._program)}", {"errorKind": "not_started"}
+            ) from None
         cli = self._cli
         try:
             if self._closed:  # meanwhile
@@ -266,32 +293,29 @@ class ClaudeSession:
             await cli.stop()
             raise
 
-    def _as_it_is(self) -> Options:
-        """The options, in the mode that the session is in now: a restart neither raises nor lowers it."""
-        if self._translator.cli_session_id is None:
-            return self._options
-        mode = self.setup()["modes"]["currentModeId"]
-        return msgspec.structs.replace(self._options, permission_mode=mode)
-
     async def _shake_hands(self, cli: CliProcess) -> None:
         try:
-            answered = await self._control("initialize", self._initialize_timeout)
+            answered = await self._asked(self._translator.control("initialize"), self._initialize_timeout)
         except TimeoutError:
             problem = f"Claude Code did not answer within {self._initialize_timeout:g} s."
         else:
             if answered.error is None:
-                # which model it uses by itself is told nowhere else before the first turn; a CLI may not know this
-                with contextlib.suppress(TimeoutError):
-                    await self._control("get_settings", SETTINGS_TIMEOUT)
+                cli.remove_config()
+                await self._look_at_settings()
                 return
             problem = answered.error
         tail = cli.stderr_tail
-        words = tail.strip()[-LAST_WORDS:]
-        message = f"{problem} It said: {words}" if words else problem
+        words = tail[-LAST_WORDS:].strip()
+        message = f"{problem} It said: {words}" if words not in problem else problem
         raise RequestError(INTERNAL_ERROR, message, {"errorKind": "start_failed", "stderrTail": tail})
 
-    async def _control(self, subtype: str, timeout: float, **fields: Any) -> Answered:
-        actions = self._translator.control(subtype, **fields)
+    async def _look_at_settings(self, asked_for: str = "") -> None:
+        """Learn which model the CLI uses, which only a turn tells otherwise. A CLI may not know this."""
+        with contextlib.suppress(TimeoutError):
+            await self._asked(self._translator.settings(asked_for), SETTINGS_TIMEOUT)
+
+    async def _asked(self, actions: list[Action], timeout: float) -> Answered:
+        """The answer to a request that the translator has made. Raises TimeoutError."""
         request_id = _request_of(actions)
         future: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
         self._controls[request_id] = future
@@ -333,6 +357,8 @@ class ClaudeSession:
             while True:
                 self._work.clear()
                 await self._work_off()
+                if self._translator.is_held_for_nothing and self._releasing is None:
+                    self._releasing = asyncio.get_running_loop().call_later(FOLLOW_UP, self._release_held)
                 await self._work.wait()
         except ConnectionClosed:
             await self._broken("the client is gone")
@@ -342,6 +368,11 @@ class ClaudeSession:
         finally:
             if self._cli is not None:
                 self._cli.settled.set()
+
+    def _release_held(self) -> None:
+        self._releasing = None
+        if self._translator.is_held_for_nothing:
+            self._take(self._translator.release())
 
     async def _broken(self, reason: str) -> None:
         """Nobody carries out anything any more, so there must be no process either."""

@@ -26,6 +26,9 @@ MODES: dict[str, tuple[str, str]] = {
 _GATED = {"auto", "bypassPermissions"}
 """Modes that not every session can be set to; they are offered when the CLI says so, or is in them."""
 
+_ALIASES = {"best", "haiku", "opus", "opusplan", "sonnet"}
+"""Names by which the CLI knows models, whether it offers them or not."""
+
 
 class Setup:
     """The settings of one session."""
@@ -36,9 +39,11 @@ class Setup:
         self._models: list[dict[str, Any]] = []
         self._known: dict[str, dict[str, Any]] = {}
         self._commands: list[dict[str, Any]] = []
-        self._shown_mode = self._shown_model = self._chosen = ""
+        self._shown_mode = self._shown_model = self._asked = ""
         self.mode = ""
         self.model = ""
+        self.chosen = ""
+        """The name by which somebody chose the model; another process is started with that one."""
 
     # -- what the CLI says --
 
@@ -72,11 +77,18 @@ class Setup:
 
     def chose(self, name: str, model: str) -> None:
         """The client chose a model by a name that was offered; the CLI says which one that is."""
-        self._chosen = name
+        self.chosen = name
         self.switched(model or name)
+
+    def asked_for(self, name: str) -> None:
+        """The user asked for a model in a command; which one the CLI names next tells whether it took that one."""
+        self._asked = name
 
     def switched(self, model: str) -> None:
         """The CLI uses a model, perhaps another one than the client was told."""
+        asked, self._asked = self._asked, ""
+        if asked and (model != self.model or asked in self._names(model)):
+            self.chosen = asked
         self.model = model or self.model
         if self._shown_model and self._current() != self._shown_model:
             self._outbox.update("config_option_update", configOptions=self.options())
@@ -108,6 +120,14 @@ class Setup:
         option = {"type": "select", "id": "model", "name": "Model", "category": "model"}
         return [{**option, "currentValue": current, "options": choices}]
 
+    def takes(self, model: str) -> bool:
+        """Whether a model is one of the CLI's, by any of its names. The CLI itself takes whatever it is told, as there
+        may be a gateway that knows the name, and so a slip would be the model until the next turn fails."""
+        offered = {text(each.get(key)) for each in self._models for key in ("value", "resolvedModel")}
+        name = model.partition("[")[0]  # of a window: `sonnet[1m]`
+        known = (offered | _ALIASES | {self.model}) - {""}
+        return not self._models or "claude" in name or not known.isdisjoint({model, name})
+
     def _has_auto(self) -> bool:
         """Whether the model in use can be left to judge by itself; of one that is not listed nothing is known."""
         current = self._current()
@@ -118,10 +138,14 @@ class Setup:
         names = [text(model["value"]) for model in self._models]
         if not self.model:
             return names[0] if names else ""
-        known = [text(model["value"]) for model in self._models if text(model.get("resolvedModel")) == self.model]
-        if self._chosen in known:
-            return self._chosen
+        known = self._names(self.model)
+        if self.chosen in known:
+            return self.chosen
         return self.model if self.model in names else next(iter(known), self.model)
+
+    def _names(self, model: str) -> list[str]:
+        """The names that are offered for a model."""
+        return [text(each["value"]) for each in self._models if text(each.get("resolvedModel")) == model]
 
 
 def _command(told: dict[str, Any]) -> dict[str, Any]:

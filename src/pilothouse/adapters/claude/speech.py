@@ -93,11 +93,15 @@ class Speech:
         self._outbox = outbox
         self._strands: dict[str | None, Strand] = {}
         self.said = False
-        """Whether the main agent has said anything since `begin_turn`."""
+        """Whether the main agent has said anything since `begin_turn`, or has no turn in which it could."""
 
     def begin_turn(self) -> None:
         self.said = False
         self._strands.pop(None, None)
+
+    def end_turn(self) -> None:
+        """What still comes of it is known by what was streamed before; its result has nothing more to say."""
+        self.said = True
 
     def forget(self, parent: str) -> None:
         """A sub-agent has ended."""

@@ -1,7 +1,8 @@
 """Tasks: sub-agents and long commands, in the foreground and in the background.
 
-A task in the foreground is progress of the call that started it. One in the background outlives its call and the turn,
-so what it does later is told by notes, and its end by a notice; a call that has ended must not be opened again.
+A task in the foreground is progress of the call that started it. One in the background outlives its call, and a command
+outlives the turn as well; so what it does later is told by notes, and its end by a notice; a call that has ended must
+not be opened again.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from collections.abc import Callable
 from typing import Any
 
 from .outbox import Outbox
-from .reading import mapping, text
+from .reading import items, mapping, text
 from .speech import Speech
 from .tools import Calls
 
 __all__ = ["Tasks"]
 
 Fields = dict[str, Any]
+AGENT = "local_agent"
+"""The type of a task that is a sub-agent."""
 _KEPT = ("task_id", "task_type", "subagent_type", "description", "status", "last_tool_name", "usage", "is_backgrounded")
 
 
@@ -27,6 +30,8 @@ class Tasks:
         self._outbox = outbox
         self._calls = calls
         self._speech = speech
+        self.working: set[str] = set()
+        """The sub-agents in the background that have not ended."""
 
     def take(self, subtype: str, fields: Fields) -> bool:
         """A system line; False for one that is about something else."""
@@ -41,6 +46,8 @@ class Tasks:
             self._calls.agents[task_id] = call_id
         if fields.get("is_backgrounded") is True and call_id:
             self._calls.background.add(call_id)
+            if task_id and fields.get("task_type") == AGENT:
+                self.working.add(task_id)
         self._progress(fields)
 
     def _progress(self, fields: Fields) -> None:
@@ -52,8 +59,9 @@ class Tasks:
         self._outbox.note("task", {**_kept(fields), **_kept(patch)})
 
     def _ended(self, fields: Fields) -> None:
-        call_id = text(fields.get("tool_use_id"))
-        self._calls.agents.pop(text(fields.get("task_id")), None)
+        call_id, task_id = text(fields.get("tool_use_id")), text(fields.get("task_id"))
+        self._calls.agents.pop(task_id, None)
+        self.working.discard(task_id)
         self._outbox.note("task", _kept(fields))
         if call_id not in self._calls.background:
             return
@@ -70,6 +78,8 @@ class Tasks:
             self._calls.background.add(call_id)
 
     def _changed(self, fields: Fields) -> None:
+        """All tasks that are in the background now: one that is not among them has ended, whether told or not."""
+        self.working &= {text(mapping(task).get("task_id")) for task in items(fields.get("tasks"))}
         self._outbox.note("background_tasks", {"tasks": fields.get("tasks")})
 
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from .history import is_id
+from .records import is_id
 
 __all__ = ["Successors", "own_place"]
 

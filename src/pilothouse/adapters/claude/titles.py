@@ -110,6 +110,8 @@ _TITLES: dict[str, Callable[[dict[str, Any], str], str]] = {
     "Skill": lambda given, cwd: f"Skill {text(given.get('skill')) or text(given.get('command'))}".strip(),
     "Task": _task,
     "TaskCreate": _todo,
+    "TaskGet": lambda given, cwd: "Read the plan",
+    "TaskList": lambda given, cwd: "Read the plan",
     "TaskUpdate": _todo,
     "TodoWrite": _todo,
     "ToolSearch": lambda given, cwd: f"Look for tools: {text(given.get('query'))}".rstrip(": "),

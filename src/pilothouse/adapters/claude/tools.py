@@ -2,12 +2,16 @@
 
 A call is announced once, with its input and, for a change to a file, the change; it ends once, with its result or when
 the turn is over. Whatever mentions a call that nobody announced announces it: a permission asked for a call that the
-client does not know could not be shown.
+client does not know could not be shown. Some gateways give the calls of one message after another the same ids; to the
+client each is a call of its own, under an id of its own.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import msgspec
 
 from ...model.tools import acp_kind
 from .diffs import Look, proposed
@@ -15,26 +19,48 @@ from .outbox import Outbox
 from .reading import mapping, text
 from .titles import locations_of, title_of
 
-__all__ = ["AGENTS", "Call", "Calls"]
+__all__ = ["AGENTS", "Call", "Calls", "Origin", "origin_of"]
 
 AGENTS = frozenset({"Agent", "Task"})
 """The tools that start a sub-agent."""
+
+PLANNING = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet"})
+"""The tools that keep the agent's list of things to do: they do nothing else, so they count as thinking."""
 
 LONG_INPUT = 1000
 """Characters of input after which a call is announced before its input is complete: writing a large file takes the
 model a minute, and nothing else would tell that it works."""
 
+_encode = msgspec.json.Encoder().encode
+
 REMEMBERED = 2000
 """Calls that ended and are still known, so that what is said of them again is not taken for another call."""
 
 
+class Origin(NamedTuple):
+    """Where a call was made: the message of the model, and a checksum of the input. The same again is the same call."""
+
+    message: str | None
+    input: int
+
+
+def origin_of(message_id: str | None, given: Any) -> Origin:
+    return Origin(message_id, crc32(_encode(given)))
+
+
 class Call:
-    """A call that has not ended. `parent` is the call of the sub-agent that makes it."""
+    """A call that has not ended. `parent` is the call of the sub-agent that makes it.
 
-    __slots__ = ("agent", "complete", "given", "id", "name", "parent", "running")
+    `id` is what the CLI calls it, `shown` what the client does; `origin` is where the model made it.
+    """
 
-    def __init__(self, call_id: str, name: str, parent: str | None, agent: str | None = None) -> None:
+    __slots__ = ("agent", "complete", "given", "id", "name", "origin", "parent", "running", "shown", "uses")
+
+    def __init__(self, call_id: str, name: str, parent: str | None, agent: str | None = None, uses: int = 1) -> None:
         self.id = call_id
+        self.uses = uses
+        self.shown = call_id if uses == 1 else f"{call_id}#{uses}"
+        self.origin: Origin | None = None
         self.name = name
         self.parent = parent
         self.agent = agent
@@ -47,7 +73,8 @@ class Call:
 
     def described(self, cwd: str | None, look: Look | None = None) -> dict[str, Any]:
         """What the input tells of the call, in the protocol's fields."""
-        fields: dict[str, Any] = {"title": title_of(self.name, self.given, cwd), "kind": acp_kind(self.name)}
+        kind = "think" if self.name in PLANNING else acp_kind(self.name)
+        fields: dict[str, Any] = {"title": title_of(self.name, self.given, cwd), "kind": kind}
         content = proposed(self.name, self.given, look) or self._shown()
         where = locations_of(self.given)
         if content:
@@ -63,13 +90,21 @@ class Call:
         return [{"type": "content", "content": {"type": "text", "text": words}}] if words else []
 
 
+class Past(NamedTuple):
+    """A call that ended: where it was made, how often its id was used, whether it was told before its end."""
+
+    origin: Origin | None
+    uses: int
+    is_announced: bool
+
+
 class Calls:
     """The calls of a session."""
 
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
         self._open: dict[str, Call] = {}
-        self._ended: dict[str, None] = {}
+        self._ended: dict[str, Past] = {}
         self._growing: dict[tuple[str | None, Any], list[Any]] = {}
         self.cwd: str | None = None
         self.look: Look | None = None
@@ -77,6 +112,10 @@ class Calls:
         """The calls whose sub-agent goes on after the call, and after the turn."""
         self.agents: dict[str, str] = {}
         """The call of each sub-agent that was told of by its id."""
+
+    @property
+    def any_open(self) -> bool:
+        return bool(self._open)
 
     def get(self, call_id: str) -> Call | None:
         return self._open.get(call_id)
@@ -105,27 +144,49 @@ class Calls:
         elif kind in ("content_block_stop", "message_start"):
             self._growing.pop(place, None)
 
-    def use(self, call_id: str, name: str, given: Any, parent: str | None, agent: str | None = None) -> Call | None:
-        """The model calls a tool with this input. None for a call that has ended already."""
-        if call_id in self._ended:
+    def use(
+        self,
+        call_id: str,
+        name: str,
+        given: Any,
+        parent: str | None,
+        agent: str | None = None,
+        origin: Origin | None = None,
+    ) -> Call | None:
+        """A tool is called with this input; by the model, if it is known where. None for a call that has ended."""
+        past = self._ended.get(call_id)
+        if past is not None and not past.is_announced:
+            self._describe(Call(call_id, name, parent, agent, past.uses), given, origin)
+            return None
+        if past is not None and (origin is None or past.origin in (None, origin)):
+            self._ended[call_id] = past._replace(origin=past.origin or origin)
             return None
         call = self._open.get(call_id)
         if call is None:
-            return self._announce(call_id, name, parent, given, agent)
-        if not call.complete:
+            call = self._announce(call_id, name, parent, given, agent)
+        elif not call.complete:
             call.complete, call.given = True, mapping(given)
             fields = call.described(self.cwd, self.look)
-            self._outbox.update("tool_call_update", call.meta(), toolCallId=call.id, **fields)
+            self._outbox.update("tool_call_update", call.meta(), toolCallId=call.shown, **fields)
+        call.origin = call.origin or origin
         return call
 
     def _announce(self, call_id: str, name: str, parent: str | None, given: Any, agent: str | None = None) -> Call:
-        call = self._open[call_id] = Call(call_id, name, parent, agent)
+        past = self._ended.pop(call_id, None)
+        call = self._open[call_id] = Call(call_id, name, parent, agent, past.uses + 1 if past is not None else 1)
         call.complete, call.given = given is not None, mapping(given)
         fields = call.described(self.cwd, self.look)
         if not call.complete:
             del fields["rawInput"]
-        self._outbox.update("tool_call", call.meta(), toolCallId=call_id, status="pending", **fields)
+        self._outbox.update("tool_call", call.meta(), toolCallId=call.shown, status="pending", **fields)
         return call
+
+    def _describe(self, call: Call, given: Any, origin: Origin | None) -> None:
+        """A call whose result came before it: what it was can still be told, what came of it stays."""
+        call.given = mapping(given)
+        fields = {key: told for key, told in call.described(self.cwd).items() if key != "content"}
+        self._ended[call.id] = Past(origin, call.uses, is_announced=True)
+        self._outbox.update("tool_call_update", call.meta(), toolCallId=call.shown, **fields)
 
     # -- progress --
 
@@ -136,7 +197,7 @@ class Calls:
             return False
         if meta or not call.running:
             call.running = True
-            self._outbox.update("tool_call_update", call.meta(**meta), toolCallId=call_id, status="in_progress")
+            self._outbox.update("tool_call_update", call.meta(**meta), toolCallId=call.shown, status="in_progress")
         return True
 
     # -- ends --
@@ -146,14 +207,16 @@ class Calls:
         call = self._open.pop(call_id, None)
         if call is None and call_id in self._ended:
             return
-        self._ended[call_id] = None
+        self._ended[call_id] = (
+            Past(call.origin, call.uses, is_announced=True) if call else Past(None, 1, is_announced=False)
+        )
         if len(self._ended) > REMEMBERED:
             del self._ended[next(iter(self._ended))]
         if call is None:
             told: dict[str, Any] = {"title": "Tool", "kind": "other", "status": status, **fields}
             self._outbox.update("tool_call", meta, toolCallId=call_id, **told)
             return
-        self._outbox.update("tool_call_update", call.meta(**meta), toolCallId=call_id, status=status, **fields)
+        self._outbox.update("tool_call_update", call.meta(**meta), toolCallId=call.shown, status=status, **fields)
 
     def close(self, reason: str, *, everything: bool = False) -> None:
         """The turn is over: end what is open, except what runs in the background.

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...acp.errors import INTERNAL_ERROR, ValidationError
+from ...acp.errors import INTERNAL_ERROR, ValidationError, how_it_ended
 from . import wire
 from .actions import Action, Ended, Failure
 from .asking import Asking
@@ -24,11 +24,12 @@ from .outcomes import Fault, failure_of, limit_of, reason_of, response_of
 from .plans import Plans
 from .prompts import prompt_content
 from .reading import items, mapping, text
+from .repeats import Repeats
 from .results import decision_of, ending
 from .setup import Setup
 from .speech import Speech
 from .subagents import Tasks
-from .tools import AGENTS, Calls
+from .tools import AGENTS, Calls, origin_of
 from .turns import Turns
 from .usage import Usage
 
@@ -80,6 +81,9 @@ class Translator:
         self._news = News(self._outbox, self._setup, self._usage, self._plans, self._calls)
         self._asking = Asking(self._outbox, self._control, self._calls)
         self._turns = Turns()
+        self._held: Ended | None = None
+        self._repeats = Repeats()
+        self._unreadable = ""  # the last line, if it was no message: the last words of one that has nothing on stderr
         self._fault: Fault | None = None
 
     @property
@@ -92,6 +96,16 @@ class Translator:
         return self._turns.waiting
 
     @property
+    def is_held_for_nothing(self) -> bool:
+        """Whether a prompt waits for sub-agents that have ended, and the main agent says nothing about it."""
+        return self._held is not None and not self._tasks.working and not self._turns.is_running
+
+    @property
+    def has_open_calls(self) -> bool:
+        """Whether a tool call was told whose end was not."""
+        return self._calls.any_open
+
+    @property
     def skipped(self) -> Counter[str]:
         """Lines that are known and hold nothing to tell, by their type."""
         return self._news.skipped
@@ -100,10 +114,23 @@ class Translator:
         """The `modes` and `configOptions` for the answer to `session/new`; later changes come as updates."""
         return {"modes": self._setup.modes(), "configOptions": self._setup.options()}
 
+    @property
+    def chosen_model(self) -> str:
+        """The name by which a model was chosen in this session; "" when none was."""
+        return self._setup.chosen
+
+    def takes_model(self, name: str) -> bool:
+        """Whether the CLI has a model of this name, as far as it is known."""
+        return self._setup.takes(name)
+
     # -- from the client --
 
     def prompt(self, prompt: Any, *, uuid: str | None = None) -> list[Action]:
         """Send a prompt: text, or content blocks. An `Ended` follows, when the turn that takes it in is over.
+
+        That is when the sub-agents are done, too, that it left in the background: what comes outside of a turn is lost
+        on most clients, and a cancel would not reach it. A command in the background may run for days, and keeps
+        nobody waiting.
 
         With a `uuid` the CLI tells when it takes the prompt in; without one that has to be guessed when turns overlap.
         """
@@ -127,30 +154,51 @@ class Translator:
         self._control.request(subtype, **fields)
         return self._outbox.take()
 
+    def settings(self, asked_for: str = "") -> list[Action]:
+        """Ask the CLI which model it uses; with a name, whether it took the one that a command asked for."""
+        self._setup.asked_for(asked_for)
+        return self.control("get_settings")
+
     def interrupt(self) -> list[Action]:
-        """Ask the CLI to end the turn; its result ends the prompt as cancelled."""
-        self._turns.cancelling = self._turns.waiting > 0
-        return self.control("interrupt")
+        """Ask the CLI to end the turn and its sub-agents; its result ends the prompt as cancelled."""
+        self._turns.cancelling = self._turns.waiting > 0 or self._held is not None
+        actions = self.control("interrupt")
+        for task_id in sorted(self._tasks.working):
+            actions += self.control("stop_task", task_id=task_id)
+        if self._held is not None and not self._turns.is_running:
+            actions += self.abandon()  # there is no turn that could have a result
+        return actions
+
+    def release(self) -> list[Action]:
+        """Answer what is held without waiting for more."""
+        held, self._held = self._held, None
+        if held is not None:
+            self._outbox.add(held)
+        return self._outbox.take()
 
     def abandon(self) -> list[Action]:
         """The CLI does not end a turn that was interrupted: end the prompt without it. Its result may still come."""
-        ended = self._turns.given_up()
+        ended = self._given_up()
         if ended:
             self._asking.withdraw_all()
-            self._close(_UNFINISHED["cancelled"])
+            self._close(_UNFINISHED["cancelled"], everything=True)
             self._outbox.add(Ended({"stopReason": "cancelled"}, prompts=ended))
         return self._outbox.take()
 
+    def _given_up(self) -> int:
+        held, self._held = self._held, None
+        return self._turns.given_up() + (held.prompts if held is not None else 0)
+
     def died(self, exit_code: int | None = None, stderr_tail: str = "") -> list[Action]:
         """The CLI is gone. What is told next is of another process."""
-        how = "ended unexpectedly" if exit_code is None else f"ended with exit code {exit_code}"
-        words = stderr_tail.strip().rpartition("\n")[2].strip()
-        message = f"Claude Code {how}. It said: {words[:LAST_LINE]}" if words else f"Claude Code {how}."
-        ended = self._turns.given_up()
+        how = "ended unexpectedly" if exit_code is None else how_it_ended(exit_code)
+        words, self._unreadable = stderr_tail.strip() or self._unreadable, ""
+        message = _with_words(f"Claude Code {how}.", words.rpartition("\n")[2].strip()[:LAST_LINE])
+        ended = self._given_up()
         self._turns = Turns()
         self._asking.withdraw_all()
         self._close(message, everything=True)
-        self._control.died(message)
+        self._control.died(_with_words(f"Claude Code {how}.", words))
         if ended:
             data = {"errorKind": "agent_died", "exitCode": exit_code, "stderrTail": stderr_tail}
             failure = Failure("agent_died", INTERNAL_ERROR, message, data)
@@ -168,6 +216,7 @@ class Translator:
         except RecursionError:
             reason = "it is nested too deeply"
         shown = line if isinstance(line, str) else line.decode(errors="replace")
+        self._unreadable = shown.strip()[:LAST_LINE] or self._unreadable
         self._count("unreadable")
         self._outbox.note("unreadable", {"text": shown[:UNREADABLE], "length": len(shown), "reason": reason})
         return self._outbox.take()
@@ -186,7 +235,9 @@ class Translator:
     def line(self, line: wire.Line | wire.Unknown) -> list[Action]:
         """One line, decoded."""
         handler = _HANDLERS.get(type(line))
-        if handler is not None:
+        self._unreadable = ""
+        is_repeated = isinstance(line, (wire.Assistant, wire.User)) and self._repeats.take(line.uuid)
+        if handler is not None and not is_repeated:
             handler(self, line)
         return self._outbox.take()
 
@@ -204,6 +255,8 @@ class Translator:
         if line.subtype == "local_command_output":
             self._speech.tell(text(line.fields.get("content")))
             return
+        if line.subtype == "compact_boundary":
+            self._repeats.kept(mapping(line.fields.get("compact_metadata")))
         known = self._tasks.take(line.subtype, line.fields) or self._news.take(line.subtype, line.fields)
         if not known:
             self._keep(f"system/{line.subtype}", line.fields, "its subtype is not known")
@@ -266,7 +319,8 @@ class Translator:
         elif kind == "redacted_thinking":
             self._speech.withheld(message_id, parent)
         elif kind in _CALLS and text(block.get("id")) and text(block.get("name")):
-            self._calls.use(block["id"], block["name"], block.get("input") or {}, parent, line.agent_id)
+            given = block.get("input") or {}
+            self._calls.use(block["id"], block["name"], given, parent, line.agent_id, origin_of(message_id, given))
         elif kind.endswith("tool_result") and text(block.get("tool_use_id")):
             self._returned(block, None, [])
         else:
@@ -332,13 +386,20 @@ class Translator:
             self._asking.withdraw_all()
         else:
             self._asking.turn_ended()
-        self._close(_UNFINISHED.get(reason or "", "The turn ended before this tool call did."))
+        unfinished = _UNFINISHED.get(reason or "", "The turn ended before this tool call did.")
+        self._close(unfinished, everything=reason == "cancelled")
         self._usage.result(result, self._setup.model)
         self._limited(result, reason, fault)
+        held, self._held = self._held or Ended(None, prompts=0), None
+        prompts += held.prompts
         if reason is None:
             self._failed(failure_of(result, fault), prompts)
         elif prompts:
-            self._outbox.add(Ended(response_of(result, reason), prompts=prompts))
+            ended = Ended(response_of(result, reason, held.response), prompts=prompts)
+            if reason == "end_turn" and self._tasks.working:
+                self._held = ended
+            else:
+                self._outbox.add(ended)
 
     def _limited(self, result: wire.Result, reason: str | None, fault: Fault | None) -> None:
         limit = limit_of(result, reason)
@@ -357,9 +418,11 @@ class Translator:
             self._outbox.notice("error", failure.message, **{META: failure.data})
 
     def _close(self, reason: str, *, everything: bool = False) -> None:
-        """A turn is over: nothing of it stays open."""
+        """A turn is over: nothing of it stays open, and `everything` is also what runs in the background."""
         self._calls.close(reason, everything=everything)
-        self._speech.begin_turn()
+        if everything:
+            self._tasks.working.clear()
+        self._speech.end_turn()
         self._news.turn_ended()
         self._fault = None
         self._turns.cancelling = False
@@ -414,6 +477,10 @@ _REQUESTS: dict[str, Callable[[Translator, str, dict[str, Any]], None]] = {
     "hook_callback": lambda self, request_id, request: self._control.hook(request_id, request),
     "mcp_message": lambda self, request_id, request: self._control.mcp(request_id, request),
 }
+
+
+def _with_words(message: str, words: str) -> str:
+    return f"{message} It said: {words}" if words else message
 
 
 def _blocks(message: wire.Message) -> list[dict[str, Any]]:

@@ -33,6 +33,8 @@ class Turns:
         self._open: list[Prompt] = []
         self._given_up = 0
         self.cancelling = False
+        self.is_running = False
+        """Whether the main agent has a turn, prompted or not."""
         self.late = 0
         """Results that came when nobody waited for them any more."""
 
@@ -47,6 +49,7 @@ class Turns:
 
     def begun(self) -> None:
         """A turn begins."""
+        self.is_running = True
         for prompt in self._open:
             prompt.begun = True
 
@@ -78,6 +81,7 @@ class Turns:
 
     def result(self, result: Result) -> int:
         """A turn ended: how many of the open prompts that answers, none for a turn that is not theirs."""
+        self.is_running = False
         taken = [prompt for prompt in self._open if prompt.state == "taken"]
         if taken or text((result.origin or {}).get("kind")) == "task-notification":
             self._given_up = 0 if taken else self._given_up

@@ -39,6 +39,7 @@ __all__ = [
     "Unknown",
     "User",
     "encode_line",
+    "line_of",
     "read_line",
     "stop_reason",
     "user_line",
@@ -246,6 +247,11 @@ def read_line(line: bytes | str) -> Line | Unknown:
         raise ValidationError(str(exc)) from None
     if not isinstance(raw, dict):
         raise ValidationError(f"Expected an object, got {type(raw).__name__}")
+    return line_of(raw)
+
+
+def line_of(raw: dict[str, Any]) -> Line | Unknown:
+    """A line that has been decoded."""
     kind, subtype = raw.get("type"), raw.get("subtype")
     cls = _LINES.get(kind) if isinstance(kind, str) else None
     if cls is None:

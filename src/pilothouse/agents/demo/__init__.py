@@ -7,7 +7,7 @@ its client. It is the fixture for everything that talks to agents, and the first
     store.py    sessions and their history, in memory or in a directory
     turn.py     what a command can do: talk, open tool calls, ask
     files.py    reading and writing, through the client or directly
-    shell.py    running commands, in a terminal of the client or directly
+    shell.py    running commands, and how their calls end
     script.py   the table of commands; talk, status, work, questions, trouble and tour hold them
 """
 

@@ -1,8 +1,6 @@
 """Sessions and what was said in them.
 
-A history is the list of updates that `session/load` replays, in wire form. Runs of text are stored as one chunk, so
-that a flood costs its characters and not its messages. With a directory every session is also a file of JSON lines
-there, and a restarted agent can load it.
+With a directory every session is also a file of JSON lines there, and a restarted agent can load it.
 """
 
 from __future__ import annotations
@@ -12,28 +10,21 @@ import re
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 
-from ...acp import (
-    AgentMessageChunk,
-    AgentThoughtChunk,
-    ContentBlock,
-    SessionUpdate,
-    TextContentBlock,
-    UserMessageChunk,
-    text_block,
-)
+from ...acp import SessionInfo
 from ...acp.model import encode
+from ..sessions import moment
+from ..transcript import Transcript
 
 __all__ = ["History", "Session", "Settings", "Store"]
 
 SESSION_ID = re.compile(r"demo-\d+-[0-9a-f]{8}")
-Chunk = AgentMessageChunk | AgentThoughtChunk
 
 
 class Cancellable(Protocol):
@@ -53,37 +44,12 @@ class Settings(msgspec.Struct):
     used: int = 0
 
 
-class History:
+class History(Transcript):
     """The updates of one session; `path` is where they are appended to."""
 
     def __init__(self, path: Path | None = None) -> None:
+        super().__init__()
         self.path = path
-        self.updates: list[bytes] = []
-        self._run: Chunk | None = None
-        self._texts: list[str] = []
-
-    def add(self, update: SessionUpdate) -> None:
-        if isinstance(update, (AgentMessageChunk, AgentThoughtChunk)) and isinstance(update.content, TextContentBlock):
-            run = self._run
-            if run is None or type(run) is not type(update) or run.message_id != update.message_id:
-                self.settle()
-                self._run = update
-            self._texts.append(update.content.text)
-            return
-        self.settle()
-        self._append(encode(update))
-
-    def add_prompt(self, blocks: Sequence[ContentBlock], message_id: str) -> None:
-        for block in blocks:
-            self.add(UserMessageChunk(content=block, message_id=message_id))
-
-    def settle(self) -> None:
-        """Store the run of text that is still open. To be called when a turn ends."""
-        run, self._run = self._run, None
-        if run is not None:
-            whole = type(run)(content=text_block("".join(self._texts)), message_id=run.message_id)
-            self._texts = []
-            self._append(encode(whole))
 
     def write(self, line: dict[str, Any]) -> None:
         """Append a line to the file, if there is one."""
@@ -92,8 +58,7 @@ class History:
             with self.path.open("ab") as file:
                 file.write(encode(line) + b"\n")
 
-    def _append(self, update: bytes) -> None:
-        self.updates.append(update)
+    def store(self, update: bytes) -> None:
         self.write({"update": msgspec.Raw(update)})
 
 
@@ -117,6 +82,14 @@ class Session:
     @property
     def cwd(self) -> Path:
         return Path(self.settings.cwd)
+
+    @property
+    def info(self) -> SessionInfo:
+        """What a list tells of it."""
+        settings = self.settings
+        return SessionInfo(
+            session_id=self.id, cwd=settings.cwd, title=settings.title, updated_at=moment(self.updated_at)
+        )
 
     def next_id(self, kind: str) -> str:
         """An id that no other thing of this kind has had in this session."""
@@ -147,7 +120,7 @@ class Store:
         session_id = f"demo-{self._counter}-{self._run}"
         history = History(self._path(session_id))
         for update in updates:
-            history._append(update)
+            history.append(update)
         session = self._sessions[session_id] = Session(session_id, settings, history)
         session.save()
         return session
@@ -169,12 +142,11 @@ class Store:
         if path is not None:
             path.unlink(missing_ok=True)
 
-    def __iter__(self) -> Iterator[Session]:
-        """Every session, the most recently used first."""
+    def infos(self) -> list[SessionInfo]:
         if self._home is not None:
             for path in self._home.glob("demo-*.jsonl"):
                 self.find(path.stem)
-        return iter(sorted(self._sessions.values(), key=lambda session: (-session.updated_at, session.id)))
+        return [session.info for session in sorted(self._sessions.values(), key=lambda one: (-one.updated_at, one.id))]
 
     def _path(self, session_id: str) -> Path | None:
         # The id may come from a client, so it must not be able to name anything else.

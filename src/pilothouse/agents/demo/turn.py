@@ -29,17 +29,15 @@ from ...acp import (
     SessionUpdate,
     TextContentBlock,
     ToolCallLocation,
-    ToolCallProgress,
-    ToolCallStart,
-    ToolCallStatus,
     ToolKind,
     Usage,
     plan_entry,
     text_block,
-    tool_content,
     update_plan,
 )
 from ...acp.contrib import PermissionBroker, ToolCallTracker, is_allowed
+from ..failure import Failure
+from ..toolcall import ToolCall
 from .store import Session
 
 __all__ = ["Call", "Cancelled", "Failure", "Host", "Turn"]
@@ -50,10 +48,6 @@ PERMISSION_OPTIONS = (
     PermissionOption(option_id="reject-once", name="Reject", kind="reject_once"),
 )
 PIECE = re.compile(r"(?:\S+\s+|\s+|\S+$){1,3}")
-
-
-class Failure(Exception):
-    """Something could not be done; the text says why and is shown to the user."""
 
 
 class Cancelled(Exception):
@@ -104,11 +98,12 @@ class Turn:
 
     # -- talking --
 
-    async def send(self, update: SessionUpdate, *, replay: SessionUpdate | None = None) -> None:
-        """Send an update and remember it, or `replay` in its place, for `session/load`."""
+    async def send(self, update: SessionUpdate, *, replay: SessionUpdate | None = None, passing: bool = False) -> None:
+        """Send an update and, unless it is `passing`, remember it, or `replay` in its place, for `session/load`."""
         if not isinstance(update, (AgentMessageChunk, AgentThoughtChunk)):
             self._speech = None
-        self.session.history.add(replay or update)
+        if not passing:
+            self.session.history.add(replay or update)
         await self.client.session_update(session_id=self.session.id, update=update)
 
     async def say(self, text: str) -> None:
@@ -197,66 +192,42 @@ class Turn:
         return response
 
 
-class Call:
+class Call(ToolCall):
     """A tool call that ends with its block: completed, or failed when an exception leaves it.
 
     A `Failure` stops there and its text is `reason`, so that the command can go on and say so.
     """
 
     def __init__(self, turn: Turn, fields: dict[str, Any], *, name: str | None, parent: Call | None) -> None:
+        super().__init__(turn.tracker, turn.send, name, parent)
         self.turn = turn
-        self.key = f"{id(self)}"
-        self.id = ""
-        self.status: ToolCallStatus = "pending"
         self.reason: str | None = None
         self.started = False
         self._fields = fields
-        self._name = name
-        self._meta = {"pilothouse": {"parentToolCallId": parent.id}} if parent is not None else None
 
     @property
     def failed(self) -> bool:
         return self.status == "failed"
 
     async def __aenter__(self) -> Self:
-        start = self.turn.tracker.start(self.key, status="pending", **self._fields)
-        start.name = self._name
-        self.id = start.tool_call_id
-        await self._send(start)
+        await self.announce(self._fields)
         return self
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> bool:
         if exc is None:
-            if self.status in ("pending", "in_progress"):
-                await self.end("completed")
+            if self.is_open:
+                await self.end()
             return False
-        if self.status in ("pending", "in_progress"):
+        if self.is_open:
             self.reason = str(exc) if isinstance(exc, Failure) else "The turn was cancelled."
-            # what the call has shown so far (a diff, a terminal) stays; the reason is added where it shows nothing
-            shown = self.turn.tracker.view(self.key).content
-            reason = [tool_content(text_block(self.reason))] if not shown else None
-            await self.end("failed", content=reason, raw_output={"error": self.reason})
+            await self.give_up(self.reason)
         return isinstance(exc, Failure)
 
     async def start(self, *, replay_content: Sequence[Any] | None = None, **changes: Any) -> None:
-        """The work itself begins."""
         self.started = True
-        self.status = "in_progress"
-        await self._progress(changes, replay_content=replay_content)
-
-    async def stream(self, text: str) -> None:
-        """Add to the output shown while the call is running."""
-        if self.status != "in_progress":
-            return  # something left in the background is still talking
-        await self._send(self.turn.tracker.append_stream_text(self.key, text))
-
-    async def end(self, status: ToolCallStatus, *, replay_content: Sequence[Any] | None = None, **changes: Any) -> None:
-        """The call is over. `replay_content` is what a replay shows instead of things that no longer exist."""
-        self.status = status
-        await self._progress(changes, replay_content=replay_content)
-        self.turn.tracker.forget(self.key)
+        await super().start(replay_content=replay_content, **changes)
 
     async def permit(self) -> None:
         """Go on only if the user allows it, now or earlier by "always". Raises Failure when it is rejected."""
@@ -271,18 +242,6 @@ class Call:
         assert isinstance(response.outcome, AllowedOutcome)
         if response.outcome.option_id == "allow-always":
             session.always.add(kind)
-
-    async def _progress(self, changes: dict[str, Any], *, replay_content: Sequence[Any] | None = None) -> None:
-        given = {name: value for name, value in changes.items() if value is not None}
-        progress = self.turn.tracker.progress(self.key, status=self.status, **given)
-        replay = None
-        if replay_content is not None:
-            replay = progress.model_copy(update={"content": list(replay_content), "field_meta": self._meta})
-        await self._send(progress, replay=replay)
-
-    async def _send(self, update: ToolCallStart | ToolCallProgress, *, replay: ToolCallProgress | None = None) -> None:
-        update.field_meta = self._meta
-        await self.turn.send(update, replay=replay)
 
 
 def _status(index: int, done: int, active: bool) -> PlanEntryStatus:

@@ -49,7 +49,8 @@ def _replace(path: Path, old: str | None, new: bytes, now: datetime) -> Path | N
     real = Path(os.path.realpath(path))
     real.parent.mkdir(parents=True, exist_ok=True)
     before = real.stat() if old is not None else None
-    if before is not None and not os.access(real, os.W_OK):
+    # root may write everything; a file that nobody is to write is left alone by it too
+    if before is not None and not (os.access(real, os.W_OK) and before.st_mode & 0o222):
         raise ConfigError(path, "is read-only; something else may write it, and the entry belongs there")
     descriptor, name = tempfile.mkstemp(dir=real.parent, prefix=f".{real.name}.")
     draft = Path(name)

@@ -19,7 +19,7 @@ DEPTH = 200
 """Deeper nesting is refused: no settings have it, and it would exhaust the stack."""
 
 _TRIVIA = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
-_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
+_STRING = re.compile(r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"')
 _SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![\w.])|(?:true|false|null)\b")
 _LINE_REST = re.compile(r"(?:[ \t]|/\*(?:(?!\*/)[^\r\n])*\*/)*(?://[^\r\n]*)?(?=\r?\n)")
 _BREAK = re.compile(r"\r?\n")
@@ -37,12 +37,13 @@ class JsoncError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value and where it stands. `members` is None for what is no object."""
+    """A value and where it stands. `members` is None for what is no object, `items` for what is no array."""
 
     start: int
     end: int
     plain: Any
     members: tuple[Member, ...] | None = None
+    items: tuple[Value, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,17 +139,17 @@ class _Reader:
 
     def _array(self, depth: int) -> Value:
         start = self.at
-        items: list[Any] = []
+        items: list[Value] = []
         comma: int | None = start
         self.at += 1
         self.skip()
         while not self.sees("]"):
             if comma is None:
                 raise JsoncError(self.text, self.at, f"expected `,` or `]`, got {self._next()}")
-            items.append(self.value(depth + 1).plain)
+            items.append(self.value(depth + 1))
             comma = self._comma()
         self.at += 1
-        return Value(start, self.at, items)
+        return Value(start, self.at, [one.plain for one in items], items=tuple(items))
 
     def _comma(self) -> int | None:
         self.skip()
@@ -196,10 +197,10 @@ def put(text: str, path: tuple[str, ...], value: Any) -> str:
     return _checked([new], _set(root.plain, path[: len(found)] + rest[:1], value))
 
 
-def take(text: str, path: tuple[str, ...]) -> str:
+def take(text: str, path: tuple[str, ...], *, alone: bool = False) -> str:
     """The text without the member at `path`, and without an object that this leaves empty at the head of its own.
 
-    A text that has no such member is given back as it is. Raises JsoncError.
+    `alone` leaves that object. A text that has no such member is given back as it is. Raises JsoncError.
     """
     root = parse(text)
     found, rest = _walk(text, root, path)
@@ -207,7 +208,7 @@ def take(text: str, path: tuple[str, ...]) -> str:
         return text
     holder = found[-2].value if len(found) > 1 else root
     new = _checked(_without_member(text, holder, found[-1]), _set(root.plain, path, None, drop=True))
-    if len(path) == 1:
+    if alone or len(path) == 1:
         return new
     root = parse(new)
     above, _ = _walk(new, root, path[:-1])

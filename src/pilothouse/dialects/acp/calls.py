@@ -116,8 +116,8 @@ class Calls:
         # whatever the update itself says comes first, because its source rides there
         if not ends and (piece is not None or grew):
             self._progress(call, changed, piece)
-        elif not count and (named or not ends):
-            self._progress(call, changed)
+        elif (not count and (named or not ends)) or (not fresh and "title" in changed):
+            self._progress(call, changed)  # nothing else has a place for a title that comes later
         with self._stream.unsourced():
             for terminal in named:
                 self._tell(call, terminal.shown)
@@ -387,26 +387,34 @@ class Calls:
     def close(self, code: str, message: str) -> None:
         """End every call that its agent left open."""
         for call in self.open():
-            if not call.executing:
-                self.execute(call)
-            refused = call.rejected and code in ("cancelled", "unfinished")
-            self._emit(
-                ToolCallErrorEvent,
-                tool_call_id=call.id,
-                name=call.name,
-                error=ACPError(
-                    code="rejected" if refused else code,
-                    message="The request was rejected." if refused else message,
-                    recoverable=True,
-                ),
-                duration=milliseconds_between(call.since, self._stream.now),
-                output=self._printed(call) or call.shown or None,
-            )
-            self._completed(call, message, "cancelled")
-            self._terminals.let_go(call.id, call.terminals)
-            call.end(unfinished=True)
+            self._close(call, code, message)
         self._elicited.clear()
         self._terminals.sweep(0)
+
+    def withdraw(self, call_id: str, message: str) -> None:
+        """End a call that was asked for outside of any turn, and that nobody wants any more."""
+        if self.is_open(call_id):
+            self._close(self._calls[call_id], "cancelled", message)
+
+    def _close(self, call: Call, code: str, message: str) -> None:
+        if not call.executing:
+            self.execute(call)
+        refused = call.rejected and code in ("cancelled", "unfinished")
+        self._emit(
+            ToolCallErrorEvent,
+            tool_call_id=call.id,
+            name=call.name,
+            error=ACPError(
+                code="rejected" if refused else code,
+                message="The request was rejected." if refused else message,
+                recoverable=True,
+            ),
+            duration=milliseconds_between(call.since, self._stream.now),
+            output=self._printed(call) or call.shown or None,
+        )
+        self._completed(call, message, "cancelled")
+        self._terminals.let_go(call.id, call.terminals)
+        call.end(unfinished=True)
 
     def answered(self, question_id: str, outcome: str, answer: Any) -> bool:
         """A question that a tool asked is answered before its call ends; whether there is one."""

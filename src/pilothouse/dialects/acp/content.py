@@ -8,6 +8,7 @@ from typing import Any
 from ...acp import schema
 from ...acp.lenient import Open, repair
 from ...acp.model import to_wire
+from ...acp.nesting import TOO_DEEP, is_deep
 from ...model.errors import ValidationError
 from ...model.records import (
     AudioContent,
@@ -25,7 +26,10 @@ __all__ = ["as_blocks", "block_text", "to_block", "to_content"]
 
 
 def as_blocks(prompt: Any) -> list[Any]:
-    """A prompt, given as text, a block or a list of blocks, as typed blocks; what cannot be read is kept as it is."""
+    """A prompt, given as text, a block or a list of blocks, as typed blocks; what cannot be read is kept as it is.
+
+    Raises ValidationError for what is nested too deeply.
+    """
     if isinstance(prompt, str):
         return [schema.TextContentBlock(text=sound(prompt))]
     return [_as_block(item) for item in (prompt if isinstance(prompt, (list, tuple)) else [prompt])]
@@ -35,9 +39,21 @@ def _as_block(item: Any) -> Any:
     if isinstance(item, str):
         return schema.TextContentBlock(text=sound(item))
     try:
-        return repair(schema.ContentBlock, sound(to_wire(item)))[0]
+        wire = to_wire(item)
+    except RecursionError:
+        raise ValidationError(TOO_DEEP, "content") from None
+    except TypeError:
+        return _unread(item)
+    if is_deep(wire):
+        raise ValidationError(TOO_DEEP, "content")
+    try:
+        return repair(schema.ContentBlock, sound(wire))[0]
     except (ValidationError, TypeError):
-        return Open(sound(item) if isinstance(item, dict) else {"type": "other", "value": repr(item)})
+        return _unread(item)
+
+
+def _unread(item: Any) -> Any:
+    return Open(sound(item) if isinstance(item, dict) else {"type": "other", "value": repr(item)})
 
 
 def to_content(block: Any) -> MessageContent:

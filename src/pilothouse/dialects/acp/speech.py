@@ -7,7 +7,7 @@ cut into pieces.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -26,6 +26,7 @@ from ...model.events import (
 from ...model.records import MessageContent, TextContent
 from .call import parent_of
 from .content import to_content
+from .pieces import PIECES
 from .stream import Stream
 
 __all__ = ["CHUNKS", "Speech"]
@@ -36,7 +37,6 @@ CHUNKS: dict[type, str] = {
     schema.AgentThoughtChunk: "thought",
 }
 """What is spoken by each kind of chunk: a message of a role, or a thought."""
-
 
 MANY = 1_000
 """Pieces after which they are put together: a million short strings weigh ten times what their text does."""
@@ -57,33 +57,40 @@ class Speech:
         self._recent: list[str] = []
         self._echo = ""
 
-    def deltas(self, chunks: Iterable[Any]) -> list[MessageDeltaEvent | ThinkingDeltaEvent]:
-        """The events of chunks that go on with what is open, one of each, made without ceremony; the first that does
-        not is the end of it.
+    def deltas(self, chunks: Sequence[Any], sources: Sequence[bytes]) -> list[MessageDeltaEvent | ThinkingDeltaEvent]:
+        """The events of chunks that go on with what is open, one of each, made without ceremony, with their sources;
+        the first that does not is the end of it.
 
         Nearly every update of a session takes this way, so it does as little as can be for each.
         """
-        texts = [chunk.content.text for chunk in takewhile(self._goes_on, chunks)]
-        if not texts:
+        if not self._all_go_on(chunks):
+            chunks = list(takewhile(self._goes_on, chunks))
+        if not chunks:
             return []
+        texts = [chunk.content.text for chunk in chunks]
         self._recent += texts
         if len(self._recent) > MANY:
             self._settle()
         piece: Any = self._delta()  # a copy of it costs less than half of what another one would
         events = []
-        for text in texts:
+        for text, source in zip(texts, sources, strict=False):
             event = piece.__copy__()
-            event.delta = text
+            event.delta, event.source = text, source
             events.append(event)
         return events
 
+    def _all_go_on(self, chunks: Sequence[Any]) -> bool:
+        """Whether these are pieces of what is open and nothing else; one look at all of them."""
+        kinds = {PIECES.get(type(chunk)) for chunk in chunks}
+        return kinds == {self._kind} and {chunk.message_id for chunk in chunks} <= {None, self._given}
+
     def _goes_on(self, chunk: Any) -> bool:
-        return (
-            CHUNKS[type(chunk)] == self._kind
-            and type(chunk.content) is schema.TextContentBlock
-            and chunk.field_meta is None
-            and (chunk.message_id is None or chunk.message_id == self._given)
-        )
+        kind = PIECES.get(type(chunk))
+        if kind is None:
+            kind = CHUNKS[type(chunk)]
+            if type(chunk.content) is not schema.TextContentBlock or chunk.field_meta is not None:
+                return False
+        return kind == self._kind and (chunk.message_id is None or chunk.message_id == self._given)
 
     def _delta(self) -> MessageDeltaEvent | ThinkingDeltaEvent:
         """A piece without its text."""
@@ -154,6 +161,11 @@ class Speech:
         part = self._ended.get(given, 0) + 1
         self._ended[given] = part
         return given if part == 1 else f"{given}.{part}"
+
+    def spoken(self, message_ids: Iterable[str]) -> None:
+        """These were told before."""
+        for message_id in message_ids:
+            self._ended.setdefault(message_id, 1)
 
     def close(self, stop_reason: str | None = None) -> None:
         """Complete what is open. Its chunks had sources, so whoever closes it, this adds nothing to what was sent."""

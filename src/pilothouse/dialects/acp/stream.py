@@ -37,10 +37,14 @@ class Stream:
             # of several questions the approvals are named first: they hold up what the agent wants to do
             asked = set(self.waiting.values())
             status = "waiting_for_approval" if "waiting_for_approval" in asked else "waiting_for_input"
+        self.move(status, because)
+        return event
+
+    def move(self, status: SessionStatus, because: str | None = None) -> None:
+        """Let the session be in a status, by an event unless it is."""
         if status != self.status:
             before, self.status = self.status, status
             self.emit(SessionStatusChangedEvent, from_=before, to=status, reason=because)
-        return event
 
     @contextmanager
     def unsourced(self) -> Iterator[None]:

@@ -11,9 +11,10 @@ Nothing is swallowed: what has no event type becomes `custom`, what cannot be re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+from ...acp.errors import how_it_ended, with_cause
 from ...acp.lenient import Repair
 from ...model.errors import ACPError, ValidationError
 from ...model.events import (
@@ -94,6 +95,28 @@ class Translator:
     @property
     def status(self) -> SessionStatus:
         return self._stream.status
+
+    def spoken(self, message_ids: Iterable[str]) -> None:
+        """Messages that were told before this session was left: what goes on of them is a part of its own."""
+        self._speech.spoken(message_ids)
+
+    def left(self, updates: Iterable[bytes], now: str) -> None:
+        """What was told, before this session was left, of calls that were closed then: their ends may still come."""
+        status = self.status
+        for update in updates:
+            self._updates.take(update, now)
+        self._calls.close("interrupted", "")
+        self._stream.move(status)
+        self._stream.take()
+
+    def taken_up(self, turn_id: str, updates: Iterable[bytes], now: str) -> None:
+        """The turn that was open when this session was left, and what was told of its open calls: they go on."""
+        status = self.status
+        self.turn, self._stream.turn = turn_id, True
+        for update in updates:
+            self._updates.take(update, now)
+        self._stream.move(status)
+        self._stream.take()
 
     def update(self, update: Any, now: str, *, typed: Any = None) -> list[ACPEvent]:
         """The events of one `session/update`: its `update` object as JSON bytes, as a dict, or decoded.
@@ -193,6 +216,28 @@ class Translator:
             self._speech.say("user", content, message_id)
         return self._stream.take()
 
+    def began(self, now: str, *, turn_id: str) -> list[ACPEvent]:
+        """A turn began that nobody prompted here; what was said to begin it is `said`."""
+        self._stream.now = now
+        with self._stream.unsourced():
+            self.turn, self._stream.turn = turn_id, True
+            self._custom("pilothouse", "turn_started", {"turnId": turn_id})
+        return self._stream.take()
+
+    def said(self, prompt: Any, now: str, *, message_id: str | None = None) -> list[ACPEvent]:
+        """The user said something, to the agent and not here: text, or content blocks."""
+        self._stream.now = now
+        with self._stream.unsourced():
+            self._speech.say("user", [to_content(block) for block in as_blocks(prompt)], message_id)
+        return self._stream.take()
+
+    def moved(self, to: SessionStatus, now: str, reason: str | None = None) -> list[ACPEvent]:
+        """The session is known to be in this status, whatever its events imply; no event when it is."""
+        self._stream.now = now
+        with self._stream.unsourced():
+            self._stream.move(to, reason)
+        return self._stream.take()
+
     def result(self, result: Any, now: str) -> list[ACPEvent]:
         """The agent answered the prompt."""
         self._stream.now = now
@@ -219,7 +264,7 @@ class Translator:
             limited = rate_limit(self._stream, code, message, data)
             name = "rate_limited" if limited else _ERRORS.get(code if isinstance(code, int) else 0, "agent_error")
             agent_code = str(code) if code is not None else None
-            self._emit_error(name, message, data, agent_code)
+            self._emit_error(name, with_cause(message, data), data, agent_code)
         return self._end("error", source_of(error))
 
     def died(
@@ -227,7 +272,7 @@ class Translator:
     ) -> list[ACPEvent]:
         """The agent's process is gone, and the turn ends with it, unless that is to be another agent's."""
         self._stream.now = now
-        how = "was killed or vanished" if exit_code is None else f"ended with exit code {exit_code}"
+        how = "was killed or vanished" if exit_code is None else how_it_ended(exit_code)
         self._close("agent_died", f"The agent {how} before the tool call ended.", "error")
         details = {"exitCode": exit_code, "stderrTail": sound(stderr_tail)}
         with self._stream.unsourced():
@@ -239,6 +284,12 @@ class Translator:
         self._stream.now = now
         self._close("interrupted", "The hub was restarted before the tool call ended.", "interrupted")
         return self._end("interrupted", None) if self.turn is not None else self._stream.take()
+
+    def unheard(self, now: str) -> list[ACPEvent]:
+        """Nobody hears the agent any more, which goes on: what it was saying is complete as far as it was heard."""
+        self._stream.now = now
+        self._speech.close()
+        return self._stream.take()
 
     def _emit_error(self, code: str, message: str, details: Any, agent_code: str | None) -> None:
         error = ACPError(code=code, message=message, recoverable=True, details=details, agent_code=agent_code)
@@ -306,13 +357,16 @@ class Translator:
         reason: str | None = None,
         option_id: str | None = None,
         decided_by: str | None = None,
+        device_id: str | None = None,
     ) -> list[ACPEvent]:
-        """A permission was decided. Deciding one that is not pending gives no event."""
+        """A permission was decided. Deciding one that is not pending gives no event. A call that nobody asks for any
+        more ends with that, unless it belongs to a turn, which ends it."""
         if resolved_by not in _DECIDERS:
             raise ValidationError(f"Expected one of {', '.join(_DECIDERS)}; got {resolved_by!r}", "resolved_by")
         self._stream.now = now
         with self._stream.unsourced():
-            if request_id in self._approvals:
+            call_id = self._approvals.get(request_id)
+            if call_id is not None:
                 self._resolved(
                     request_id,
                     approved=approved,
@@ -320,7 +374,10 @@ class Translator:
                     reason=reason,
                     option_id=option_id,
                     decided_by=decided_by,
+                    device_id=device_id,
                 )
+                if resolved_by == "cancelled" and self.turn is None and call_id not in self._approvals.values():
+                    self._calls.withdraw(call_id, reason or "The request was withdrawn.")
         return self._stream.take()
 
     def _resolved(self, request_id: str, *, approved: bool, **fields: Any) -> None:

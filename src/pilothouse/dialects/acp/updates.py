@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -12,6 +13,7 @@ import msgspec
 from ...acp import schema
 from ...acp.lenient import Repair, UnknownUpdate, dec_hook, repair
 from ...acp.model import encode, to_wire
+from ...acp.nesting import TOO_DEEP, is_deep, is_too_deep
 from ...model.errors import ValidationError
 from ...model.events import (
     DERIVED,
@@ -28,6 +30,7 @@ from ...model.records import CostBreakdown, TokenUsage
 from ...model.session import sound
 from ...model.tools import is_plan_mode
 from .calls import Calls
+from .pieces import decode_pieces
 from .reading import UNDECODABLE
 from .resources import Resources, rate_limit
 from .speech import CHUNKS, Speech
@@ -40,8 +43,8 @@ UNREADABLE = 4000
 
 _UNICODE = re.compile(rb"\\u")
 
-FEW = 8
-"""Pieces of a message that are decoded together at first."""
+FEW, MORE = 8, 4
+"""Pieces of a message that are decoded together at first, and how many times as many after each time that all were."""
 
 LEVELS = ("info", "warning", "error", "success")
 
@@ -77,7 +80,7 @@ class Updates:
         stream = self._stream
         stream.now = now
         source = update
-        if typed is None and type(update) is bytes and is_plain(update):
+        if typed is None and type(update) is bytes and is_plain(update) and not is_too_deep(update):
             typed = read_update(update)
         if typed is None:
             typed, source = self._repaired(_as_json(update))
@@ -88,9 +91,8 @@ class Updates:
             self._source = source
             _HANDLERS.get(type(typed), Updates._other)(self, typed)
             return stream.take(source)
-        pieces = self.speech.deltas((typed,))
+        pieces = self.speech.deltas((typed,), (source,))
         if pieces:
-            pieces[0].source = source
             return [*pieces]
         self.speech.chunk(kind, typed)
         return stream.take(source)
@@ -104,12 +106,10 @@ class Updates:
         events: list[ACPEvent] = []
         size = FEW
         while group := updates[len(events) : len(events) + size]:
-            made = self.speech.deltas(_read_chunks(group))
-            for event, update in zip(made, group, strict=False):
-                event.source = update
+            made = self.speech.deltas(_read_chunks(group), group)
             events += made
             if len(made) == len(group):
-                size *= 2
+                size *= MORE
             elif size == 1:
                 break
             else:
@@ -123,10 +123,14 @@ class Updates:
         except UNDECODABLE as exc:
             mended = _mended(source)
             if mended is None:
-                self.unreadable(source.decode(errors="replace"), str(exc))
+                reason = TOO_DEEP if isinstance(exc, RecursionError) else str(exc)
+                self.unreadable(source.decode(errors="replace"), reason)
                 return None, DERIVED
             self._report(Repair("update", "mended", "text that UTF-8 cannot carry was replaced"))
             source, wire = mended, msgspec.json.decode(mended)
+        if is_deep(wire):
+            self.unreadable(source.decode(errors="replace"), TOO_DEEP)
+            return None, DERIVED
         if isinstance(wire, dict) and "sessionUpdate" not in wire and isinstance(wire.get("update"), dict):
             # the params of the notification were given, not the update in them
             return self._repaired(encode(wire["update"]))
@@ -277,7 +281,7 @@ def _is_text(update: bytes) -> bool:
 
 
 def read_update(update: bytes) -> Any | None:
-    """An update that is plain, as its type; None for what the schema does not have."""
+    """An update that is plain and not nested too deeply, as its type; None for what the schema does not have."""
     try:
         return _decode(update)
     except UNDECODABLE:
@@ -287,8 +291,11 @@ def read_update(update: bytes) -> Any | None:
 def _read_chunks(updates: Sequence[bytes]) -> list[Any]:
     """Updates that are all plain, and all chunks of messages or thoughts; nothing if one of them is not."""
     data = b"[%b]" % b",".join(updates)
+    with contextlib.suppress(*UNDECODABLE):
+        pieces = decode_pieces(data)  # of these nothing is skipped
+        return pieces if len(pieces) == len(updates) else []
     try:
-        chunks = _decode_chunks(data) if is_plain(data) else []
+        chunks = _decode_chunks(data) if is_plain(data) and not any(map(is_too_deep, updates)) else []
     except UNDECODABLE:
         return []
     return chunks if len(chunks) == len(updates) else []
@@ -307,8 +314,9 @@ def _as_json(update: Any) -> bytes:
 
 
 def _mended(source: bytes) -> bytes | None:
-    """JSON with broken UTF-8 or half a surrogate pair in it, without these; None for what is no JSON."""
+    """JSON with broken UTF-8 or half a surrogate pair in it, without these; None for what is no JSON, or too deep."""
     try:
-        return encode(sound(json.loads(source.decode(errors="replace"))))
+        mended = encode(sound(json.loads(source.decode(errors="replace"))))
     except (ValueError, OverflowError, RecursionError):
         return None
+    return None if is_too_deep(mended) else mended

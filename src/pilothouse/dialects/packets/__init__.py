@@ -8,7 +8,7 @@ worth showing; `shapes` are the structs.
 from __future__ import annotations
 
 from . import shapes, views
-from .artifacts import artifacts_of, detect_artifact
+from .artifacts import artifact_id, artifacts_of, detect_artifact
 from .detect import (
     get_file_path,
     is_new_file_operation,
@@ -28,6 +28,7 @@ __all__ = [
     "FileText",
     "Packet",
     "Projector",
+    "artifact_id",
     "artifacts_of",
     "detect_artifact",
     "get_file_path",

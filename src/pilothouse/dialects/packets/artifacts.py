@@ -15,7 +15,7 @@ import msgspec
 
 from .shapes import ArtifactType
 
-__all__ = ["artifacts_of", "detect_artifact"]
+__all__ = ["artifact_id", "artifacts_of", "detect_artifact"]
 
 _IMAGES = frozenset({"png", "jpg", "jpeg", "gif", "webp", "svg", "bmp", "ico", "avif", "tif", "tiff"})
 _NEXT_FILE = re.compile(
@@ -63,10 +63,14 @@ def artifacts_of(changes: Iterable[object]) -> list[dict[str, Any]]:
     return list(artifacts.values())
 
 
+def artifact_id(path: str) -> str:
+    """The id of what is made at a path."""
+    return f"artifact-{blake2b(path.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
+
+
 def _artifact(path: str, kind: ArtifactType) -> dict[str, Any]:
-    number = blake2b(path.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     name = posixpath.basename(path.rstrip("/")) or path
-    return {"id": f"artifact-{number}", "type": kind, "name": name, "path": path, "preview_url": None}
+    return {"id": artifact_id(path), "type": kind, "name": name, "path": path, "preview_url": None}
 
 
 def _root(path: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -99,8 +100,9 @@ def packets_from_event(event: Event) -> list[Made]:
     if source is None:
         maker = _MAKERS.get(type(event))
         return maker(event) if maker else []
-    if not source:
-        return []
+    if not source:  # the update that it rides on has a packet of its own, which asks nobody
+        asked = _ASKED.get(type(event))
+        return asked(event) if asked else []
     answered = _ANSWERED.get(type(event))
     if answered is not None and (type(event) is not CustomEvent or event.namespace == "pilothouse"):
         return answered(event)
@@ -245,7 +247,9 @@ def _error(event: SessionErrorEvent) -> list[Made]:
     return [packet]
 
 
-def _approval(kind: str) -> Callable[[Any], list[Made]]:
+def _ask(kind: str) -> Callable[[Any], list[Made]]:
+    """What is asked, or was decided, with the fields of its event."""
+
     def make(event: Event) -> list[Made]:
         packet: Made = {"_meta": None, "type": kind, "timestamp": event.timestamp}
         for name, wire in zip(event.__struct_fields__, event.__struct_encode_fields__, strict=True):
@@ -263,6 +267,13 @@ def _custom(event: CustomEvent) -> list[Made]:
     return [packet] if packet is not None else []
 
 
+def _resolved(event: CustomEvent) -> list[Made]:
+    if (event.namespace, event.event_name) != ("pilothouse", "question_answered"):
+        return []
+    told = {name: event.data.get(name) for name in ("questionId", "outcome", "answer")}
+    return [{"_meta": None, "type": "question_resolved", "timestamp": event.timestamp, **told}]
+
+
 def _ours(event: CustomEvent) -> list[Made]:
     if event.namespace != "pilothouse":
         return []
@@ -271,14 +282,25 @@ def _ours(event: CustomEvent) -> list[Made]:
         known = answer if "stopReason" in answer else {"stopReason": event.data.get("stopReason")}
         return [packet_from_result(known, event.timestamp)]
     if event.event_name == "artifact_created":
-        artifact = event.data.get("artifact", event.data)
-        told = artifact if isinstance(artifact, dict) else {}
-        blank = {"id": "", "type": "file", "name": "", "path": "", "preview_url": None}
-        return [{"type": "artifact_created", "timestamp": event.timestamp, "artifact": {**blank, **told}}]
-    return []
+        return [{"type": "artifact_created", "timestamp": event.timestamp, "artifact": _artifact(event)}]
+    return _resolved(event)
 
 
-_approval_requested = _approval("approval_requested")
+def _artifact(event: CustomEvent) -> Made:
+    artifact = event.data.get("artifact", event.data)
+    told = artifact if isinstance(artifact, dict) else {}
+    made = {"id": "", "type": "file", "name": "", "path": "", **dict.fromkeys(_ABOUT), "metadata": {}, **told}
+    if isinstance(made["id"], str) and made["id"] and made["type"] != "nextjs_app":  # of a directory there is neither
+        place = f"/sessions/{quote(event.session_id, safe='')}/artifacts/{quote(made['id'], safe='')}"
+        made |= {"preview_url": f"{place}/preview", "download_url": place}
+    return made
+
+
+_ABOUT = ("preview_url", "download_url", "mime_type", "size_bytes")
+
+
+_approval_requested = _ask("approval_requested")
+_question_requested = _ask("question_requested")
 
 _MAKERS: dict[type[Event], Callable[[Any], list[Made]]] = {
     MessageDeltaEvent: _message,
@@ -292,12 +314,18 @@ _MAKERS: dict[type[Event], Callable[[Any], list[Made]]] = {
     PlanModeEvent: _plan_mode,
     SessionErrorEvent: _error,
     ApprovalRequestedEvent: _approval_requested,
-    ApprovalResolvedEvent: _approval("approval_resolved"),
+    ApprovalResolvedEvent: _ask("approval_resolved"),
+    UserQuestionEvent: _question_requested,
     CustomEvent: _custom,
 }
 # the source of these is a request or an answer, no update
 _ANSWERED: dict[type[Event], Callable[[Any], list[Made]]] = {
     ApprovalRequestedEvent: _approval_requested,
-    UserQuestionEvent: lambda event: [],
+    UserQuestionEvent: _question_requested,
     CustomEvent: _ours,
+}
+# a tool that asks the user tells of it by the update of its call
+_ASKED: dict[type[Event], Callable[[Any], list[Made]]] = {
+    UserQuestionEvent: _question_requested,
+    CustomEvent: _resolved,
 }

@@ -20,6 +20,8 @@ from .shapes import (
     OtherPacket,
     Packet,
     PromptResponse,
+    QuestionRequested,
+    QuestionResolved,
     Shape,
     ToolCallProgress,
     ToolCallStart,
@@ -45,6 +47,8 @@ PACKETS: dict[str, type[Packet]] = {
         ArtifactCreated,
         ApprovalRequested,
         ApprovalResolved,
+        QuestionRequested,
+        QuestionResolved,
     )
 }
 """Every packet type and its shape."""

@@ -32,6 +32,8 @@ __all__ = [
     "Packet",
     "PlanEntry",
     "PromptResponse",
+    "QuestionRequested",
+    "QuestionResolved",
     "Shape",
     "TextBlock",
     "ToolCallProgress",
@@ -143,13 +145,17 @@ class PlanEntry(Shape):
 
 
 class Artifact(Shape):
-    """`preview_url` is the one snake_case name of the packets."""
+    """Alone among the packets it has names in snake_case. The addresses begin at the hub's; an application has none."""
 
     id: str = ""
     type: str = "file"
     name: str = ""
     path: str = ""
     preview_url: str | None = field(name="preview_url", default=None)
+    download_url: str | None = field(name="download_url", default=None)
+    mime_type: str | None = field(name="mime_type", default=None)
+    size_bytes: int | None = field(name="size_bytes", default=None)
+    metadata: dict[str, Any] = {}
 
 
 # -- packets ------------------------------------------------------------------------------------------------------
@@ -295,6 +301,37 @@ class ApprovalResolved(Packet):
     reason: str | None = None
     option_id: str | None = None
     decided_by: str | None = None
+    device_id: str | None = None
+    field_meta: Meta = field(name="_meta", default=None)
+
+
+class QuestionRequested(Packet):
+    """An answer is needed: some of `options` with `multiSelect`, else one; or what fits `form`, a JSON schema."""
+
+    TYPE: ClassVar[str] = "question_requested"
+
+    type: str = "question_requested"
+    question_id: str = ""
+    question: str = ""
+    options: list[str] | None = None
+    default_value: str | None = None
+    expires_at: str | None = None
+    multi_select: bool = False
+    form: dict[str, Any] | None = None
+    url: str | None = None
+    tool_call_id: str | None = None
+    field_meta: Meta = field(name="_meta", default=None)
+
+
+class QuestionResolved(Packet):
+    """The question is no longer open: `outcome` is `answered`, `declined` or `cancelled`."""
+
+    TYPE: ClassVar[str] = "question_resolved"
+
+    type: str = "question_resolved"
+    question_id: str = ""
+    outcome: str = ""
+    answer: Any = None
     field_meta: Meta = field(name="_meta", default=None)
 
 

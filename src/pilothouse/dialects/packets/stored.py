@@ -25,7 +25,7 @@ __all__ = ["PacketStream", "encode_packet", "prompt_packets"]
 
 READ = frozenset(("tool:result", "tool:error", "approval:requested", "interaction:question", "custom"))
 """Events that are read also when they have a source: it is no update, or not all of the packet."""
-ENDS = frozenset(("tool:result", "tool:error"))
+RIDING = frozenset(("tool:result", "tool:error", "interaction:question", "custom"))
 """Of those, the ones that may have a packet although their source rides on an earlier event."""
 SPEECH = frozenset(("message:start", "message:delta", "thinking:start", "thinking:delta"))
 TURN = frozenset(("turn_started", "turn_ended"))
@@ -74,7 +74,7 @@ class PacketStream:
             return chunk
         if source and kind not in READ:
             return self._completed(_from_source(data, source))
-        if source == b"" and kind not in ENDS:
+        if source == b"" and kind not in RIDING:
             return []
         event = decode_event(data)
         event.source = source

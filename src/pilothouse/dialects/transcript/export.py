@@ -34,9 +34,9 @@ __all__ = ["to_json", "to_markdown"]
 _DEFAULT = Limits()
 
 
-def to_json(session: Session, *, limits: Limits = _DEFAULT) -> bytes:
-    """The session without its items, as its snapshot has it, and its `transcript`."""
-    whole = session.snapshot(items=False)
+def to_json(session: Session, *, limits: Limits = _DEFAULT, beside: Mapping[str, Any] | None = None) -> bytes:
+    """The session without its items, as its snapshot has it, its `transcript`, and what is known beside its events."""
+    whole = {**session.snapshot(items=False), **(beside or {})}
     whole["transcript"] = msgspec.to_builtins(transcript(session, limits=limits))
     try:
         return msgspec.json.encode(whole)

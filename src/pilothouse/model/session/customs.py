@@ -54,7 +54,12 @@ def _turn_started(state: State, event: CustomEvent) -> bool:
             return True
         close_all(state, "failed", event.timestamp)  # its end never came
     state.turns += 1
-    state.turn = Turn(turn_id=turn_id or f"turn-{state.turns}", open=True, started_at=event.timestamp)
+    state.turn = Turn(
+        turn_id=turn_id or f"turn-{state.turns}",
+        open=True,
+        started_at=event.timestamp,
+        elsewhere=event.data.get("elsewhere") is True,
+    )
     return True
 
 

@@ -60,13 +60,14 @@ def take_pieces(state: State, events: Sequence[Any], start: int) -> int:
     text = _growing(state, events[start])
     if text is None:
         return 0
-    kind, key, seq = type(events[start]), _key(events[start]), state.seq
+    first, seq = events[start], state.seq
+    kind, message_id, role = type(first), first.message_id, getattr(first, "role", None)
     pieces: list[str] = []
     for event in islice(events, start, None):
         seq += 1
-        if type(event) is not kind or event.seq != seq or event.content is not None or not event.timestamp:
+        if type(event) is not kind or event.message_id != message_id or (role is not None and event.role != role):
             break
-        if _key(event) != key:
+        if event.seq != seq or event.content is not None or not event.timestamp:
             break
         pieces.append(event.delta)
     text.extend(pieces)

@@ -60,6 +60,8 @@ class Turn(Part):
     stop_reason: str | None = None
     ended_at: str | None = None
     usage: TokenUsage | None = None
+    elsewhere: bool = False
+    """It was done in another program, which has the session as well."""
 
 
 class FileState(Part):

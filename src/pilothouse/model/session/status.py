@@ -65,10 +65,12 @@ class Move(NamedTuple):
     to: SessionStatus
 
 
+_TURN_ENDED = "pilothouse/turn_ended"
 _OUT = _set("starting", "paused", "completed", "error")
 _WORK = Move(ACTIVE, "running")
 _ANSWERED = Move(WAITING, "running")
 _ENDED = Move(ACTIVE, "idle")
+_FAILED = Move(ACTIVE, "error")
 _RESUMED = Move(_OUT, "idle")
 
 MOVES: Mapping[str, Move] = {
@@ -81,7 +83,9 @@ MOVES: Mapping[str, Move] = {
     # A paused session starts no turn of its own accord; if the log says one began, it began.
     "pilothouse/turn_started": Move(frozenset(STATUSES) - _set("completed"), "running"),
     # `paused` and `error` outlive the turn in which they came about.
-    "pilothouse/turn_ended": _ENDED,
+    _TURN_ENDED: _ENDED,
+    # A turn that failed is told until the next one begins; nothing keeps that from beginning.
+    f"{_TURN_ENDED} error": _FAILED,
     "pilothouse/question_answered": _ANSWERED,
     "approval:resolved": _ANSWERED,
     # A background command may ask although no turn is open, so these two leave `idle` as well.
@@ -93,7 +97,8 @@ MOVES: Mapping[str, Move] = {
     "tool:start": _WORK,
     "tool:executing": _WORK,
 }
-"""What each event implies. Custom events stand under `namespace/eventName`; events that are not here move nothing."""
+"""What each event implies. Custom events stand under `namespace/eventName`, a turn that ended by an error under a name
+of its own; events that are not here move nothing."""
 
 
 def status_after(status: SessionStatus, event: Event, *, pending: bool, turn: bool | None = None) -> SessionStatus:
@@ -117,7 +122,7 @@ def _settle(status: SessionStatus, move: Move, turn: bool | None) -> SessionStat
     """The end of the move, given whether a turn is open."""
     if turn is False and move is _ANSWERED:
         return "idle"  # asked and answered outside of any turn
-    if turn and move is _ENDED:
+    if turn and (move is _ENDED or move is _FAILED):
         return status  # the late end of an earlier turn
     if turn and move is _RESUMED and can_move(status, "running"):
         return "running"
@@ -129,7 +134,8 @@ def _key(event: Event) -> str:
     kind = type(event)
     if kind is CustomEvent:
         custom = cast(CustomEvent, event)
-        return f"{custom.namespace}/{custom.event_name}"
+        key = f"{custom.namespace}/{custom.event_name}"
+        return f"{key} error" if key == _TURN_ENDED and custom.data.get("stopReason") == "error" else key
     if kind is MessageStartEvent and cast(MessageStartEvent, event).role != "assistant":
         return ""
     if kind is SessionErrorEvent and cast(SessionErrorEvent, event).error.recoverable:

@@ -94,9 +94,23 @@ def decode_text(kind: type, value: Any) -> Any:
 
 
 def sound(value: Any) -> Any:
-    """Plain values that UTF-8 can carry: half a surrogate pair becomes U+FFFD."""
+    """Plain values that UTF-8 can carry: half a surrogate pair becomes U+FFFD. Takes any depth."""
     if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, dict):
-        return {sound(key): sound(inner) for key, inner in value.items()}
-    return [sound(inner) for inner in value] if isinstance(value, list) else value
+        return _whole(value)
+    made: list[Any] = [value]
+    places: list[tuple[Any, Any]] = [(made, 0)]
+    for place, key in places:  # which grows meanwhile
+        part = place[key]
+        if isinstance(part, str):
+            place[key] = _whole(part)
+        elif isinstance(part, dict):
+            copy = place[key] = {_whole(name): inner for name, inner in part.items()}
+            places += ((copy, name) for name in copy)
+        elif isinstance(part, list):
+            items = place[key] = part.copy()
+            places += ((items, index) for index in range(len(items)))
+    return made[0]
+
+
+def _whole(text: Any) -> Any:
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if isinstance(text, str) else text

@@ -53,8 +53,8 @@ _TABLE: tuple[tuple[str, ToolCategory, AcpKind, str], ...] = (
     ("Task", "agent", "think", "task agent subagent invokeagent spawnagent runagent runsubagent delegate delegatetask "
      "delegatetoagent dispatchagent newtask launchagent createsubagent"),
     ("TodoWrite", "other", "other", "todowrite writetodos writetodo todolist settodolist managetodolist updatetodos "
-     "updatetodo updateplan updatetodolist settodos todo todos"),
-    ("TodoRead", "other", "other", "todoread readtodos gettodos"),
+     "updatetodo updateplan updatetodolist settodos todo todos taskcreate taskupdate"),
+    ("TodoRead", "other", "other", "todoread readtodos gettodos tasklist taskget"),
     ("AskUserQuestion", "other", "other", "askuserquestion askuser askquestion askquestions askfollowupquestion "
      "question requestuserinput"),
     ("ExitPlanMode", "other", "switch_mode", "exitplanmode planexit exitplan"),

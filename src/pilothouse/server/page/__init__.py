@@ -52,6 +52,7 @@ OPERATIONS = (
         path="/",
         handler=page,
         scope=None,
+        any_query=True,
         answer=str,
         media_type="text/html",
         headers={"If-None-Match": "The ETag of what the caller has."},

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Raw
@@ -25,6 +25,7 @@ from ...hub.session import HubSession
 from ...log.errors import LogError
 from ...model.events import ApprovalRequestedEvent, UserQuestionEvent
 from .. import audit
+from ..callers import Caller
 
 __all__ = ["Asking"]
 
@@ -50,8 +51,7 @@ class Asking:
         session_id: str,
         request: Request,
         *,
-        by: str,
-        approves: bool,
+        caller: Caller,
         capabilities: ClientCapabilities,
         alone: bool = False,
     ) -> None:
@@ -59,8 +59,7 @@ class Asking:
         self._hub = hub
         self._session_id = session_id
         self._request = request
-        self._by = by
-        self._approves = approves
+        self._caller = caller
         self.capabilities = capabilities
         self._alone = alone
         self.dress: Callable[[dict[str, Any]], dict[str, Any]] = lambda call: call
@@ -74,7 +73,7 @@ class Asking:
 
     def asked(self, event: ApprovalRequestedEvent | UserQuestionEvent) -> None:
         """The agent asks."""
-        if not self._approves:
+        if not self._caller.may("approve"):
             return
         self._open[_id(event)] = event
         if self.is_live:
@@ -143,10 +142,8 @@ class Asking:
             await self._settle(question_id, partial(self._decide, question_id, option))
 
     async def _decide(self, question_id: str, option: str, session: HubSession) -> None:
-        await session.decide(question_id, option_id=option, by=self._by)
-        audit.record(
-            "approval_decided", by=self._by, sessionId=self._session_id, approvalId=question_id, optionId=option
-        )
+        who = self._caller
+        audit.decided(who, await session.decide(question_id, option_id=option, by=who.name, device_id=who.device_id))
 
     async def _elicitation(self, question_id: str, params: dict[str, Any]) -> None:
         answer = await self._answer(question_id, "elicitation/create", params)
@@ -155,20 +152,27 @@ class Asking:
             return
 
         async def tell(session: HubSession) -> None:
-            session.answer(question_id, content if action == "accept" else None, action=action, by=self._by)
+            self._tell(session, question_id, content if action == "accept" else None, action)
             await session.committed()
             audit.record(
-                "question_answered", by=self._by, sessionId=self._session_id, questionId=question_id, answer=action
+                "question_answered",
+                self._caller,
+                sessionId=self._session_id,
+                questionId=question_id,
+                answer=action,
             )
 
         await self._settle(question_id, tell)
 
     async def _decline(self, question_id: str, params: dict[str, Any]) -> None:
         async def tell(session: HubSession) -> None:
-            session.answer(question_id, action="decline", by=self._by)
+            self._tell(session, question_id, None, "decline")
             await session.committed()
 
         await self._settle(question_id, tell)
+
+    def _tell(self, session: HubSession, question_id: str, answer: Any, action: Literal["accept", "decline"]) -> None:
+        session.answer(question_id, answer, action=action, by=self._caller.name, device_id=self._caller.device_id)
 
     async def _answer(self, question_id: str, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """What the client says; empty when it says nothing of use."""
@@ -190,7 +194,7 @@ class Asking:
         try:
             await decide(await self._hub.session(self._session_id))
         except (HubError, LogError) as exc:
-            logger.info("%s was answered by %s to no effect: %s", question_id, self._by, exc)
+            logger.info("%s was answered by %s to no effect: %s", question_id, self._caller.name, exc)
         finally:
             self._deciding.discard(task)
 

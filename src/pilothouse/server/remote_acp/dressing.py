@@ -3,6 +3,9 @@
 An agent's update goes out as it came unless it names one of these. A terminal can only be shown by the editor that has
 it, and some editors drop a whole update that names one they do not know; so it is taken out for everybody else, who
 get what was printed as text. The editor that has it needs no such text.
+
+The words of a sub-agent are progress of the call that it runs in. An agent tells them as its own, with a note in the
+`_meta` that editors do not read; those would set them into the middle of the main agent's sentence.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import Any
 import msgspec
 
 from ...acp.jsonrpc import encode_notification
+from ...dialects.acp.call import parent_of
 from ...hub.editors import Editor
 from ...hub.session import HubSession
 from ...model.events import DERIVED, CustomEvent, Event
@@ -22,6 +26,12 @@ __all__ = ["Dressing", "extension"]
 TERMINAL = b'"terminal"'
 PRINTED = b'"terminal_output_delta"'
 OPTIONS = b'"config_option_update"'
+PARENT = b'"parentTool'
+WORDS = frozenset({"agent_message_chunk", "agent_thought_chunk"})
+MOST_WORDS = 4000
+"""Characters of what a sub-agent said last that its call shows."""
+MOST_AGENTS = 100
+"""Sub-agents whose words are kept."""
 FORWARDED = frozenset({"elicitation/complete"})
 """Notifications of the protocol that are for clients and no updates."""
 
@@ -38,6 +48,7 @@ class Dressing:
         self._editor = editor
         self._live = live
         self._shown: set[str] = set()
+        self._words: dict[str, tuple[Any, str]] = {}
         self._is_offered = False
 
     # -- updates --
@@ -52,9 +63,29 @@ class Dressing:
             return self._add_choice(update)
         if TERMINAL in update:
             return self._mend_terminals(update)
+        if PARENT in update:
+            return self._as_progress(update)
         if self._shown and not is_agents:
             return self._leave_out(update)
         return update
+
+    def _as_progress(self, update: bytes) -> bytes:
+        """A sub-agent's words, as what its call shows; any other update as it is."""
+        fields = _object(update)
+        meta, content = fields.get("_meta"), fields.get("content")
+        parent = parent_of(meta) if isinstance(meta, dict) else None
+        if parent is None or fields.get("sessionUpdate") not in WORDS:
+            return update
+        piece = content.get("text") if isinstance(content, dict) else None
+        message = (fields["sessionUpdate"], fields.get("messageId"))
+        last, said = self._words.pop(parent, (message, ""))
+        between = "" if last == message else "\n\n"
+        said = f"{said}{between}{piece if isinstance(piece, str) else ''}"[-MOST_WORDS:]
+        self._words[parent] = message, said
+        if len(self._words) > MOST_AGENTS:
+            del self._words[next(iter(self._words))]
+        shown = [{"type": "content", "content": {"type": "text", "text": said}}]
+        return _encode({"sessionUpdate": "tool_call_update", "toolCallId": parent, "content": shown, "_meta": meta})
 
     def _mend_terminals(self, update: bytes) -> bytes:
         fields = _object(update)

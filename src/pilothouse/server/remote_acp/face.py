@@ -24,6 +24,7 @@ from ...hub.provisions import without_ours
 from ...hub.session import HubSession
 from ...log.records import SessionRecord
 from ...offer import TOKEN_METHOD
+from .. import audit
 from ..callers import Caller, Scope
 from ..titles import checked_title
 from .answers import refusing, request_error, setup, wire
@@ -137,6 +138,7 @@ class AcpFace:
         except BaseException:  # also when the client goes away meanwhile
             await refusing(self._hub.delete_session(session.id))  # nobody has heard of it
             raise
+        self._write_down("session/new", session.id)
         self._attachments.begin(session)
         answer: schema.NewSessionResponse = self._setup(schema.NewSessionResponse, session, session.state.seq, given)
         return answer
@@ -186,6 +188,7 @@ class AcpFace:
         self._attachments.check_room()
         forking = self._hub.fork_session(session_id, cwd=cwd or None, provisions=given.provisions)
         fork, inherited = await refusing(forking)
+        self._write_down("session/fork", fork.id)
         self._attachments.begin(fork, inherited)  # whoever forks a session has it, and is not told it again
         answer: schema.ForkSessionResponse = self._setup(schema.ForkSessionResponse, fork, fork.state.seq, given)
         return answer
@@ -231,9 +234,10 @@ class AcpFace:
         """Leave it. Its agent is ended when nothing is under way, and started again by the next prompt."""
         self._allowed("prompt")
         session = await refusing(self._hub.session(session_id))
+        self._write_down("session/close", session_id)
         await self._prompts.cancel_own(session)
         await self._attachments.leave(session_id)
-        if session.is_idle:
+        if session.is_idle and session.watched is None:  # one that is watched has no agent, and others look on
             await refusing(self._hub.release(session_id))
         return schema.CloseSessionResponse()
 
@@ -241,6 +245,7 @@ class AcpFace:
         self._allowed("admin")
         await self._attachments.leave(session_id)
         await refusing(self._hub.delete_session(session_id))
+        self._write_down("session/delete", session_id)
         return schema.DeleteSessionResponse()
 
     async def set_session_mode(
@@ -249,6 +254,7 @@ class AcpFace:
         self._allowed("prompt")
         session = await refusing(self._hub.session(session_id))
         answer = await refusing(_stored(session, session.set_mode(mode_id, without_ours(field_meta))))
+        self._write_down("session/set_mode", session_id)
         return schema.SetSessionModeResponse(field_meta=_meta(answer))
 
     async def set_session_model(
@@ -259,6 +265,7 @@ class AcpFace:
         meta = without_ours(field_meta)
         params: dict[str, Any] = {"modelId": model_id, **({"_meta": meta} if meta else {})}
         answer = await refusing(_stored(session, session.call("session/set_model", params)))
+        self._write_down("session/set_model", session_id)
         return schema.SetSessionModelResponse(field_meta=_meta(answer))
 
     async def set_config_option(
@@ -267,6 +274,7 @@ class AcpFace:
         self._allowed("prompt")
         session = await refusing(self._hub.session(session_id))
         told = await refusing(_stored(session, session.set_config_option(config_id, value, without_ours(field_meta))))
+        self._write_down("session/set_config_option", session_id)
         state = session.state
         options = self._attachments.dressing(session_id).options(state.config_options)
         answer: schema.SetSessionConfigOptionResponse = setup(
@@ -283,6 +291,7 @@ class AcpFace:
             await session.committed()
 
         await refusing(rename())
+        self._write_down("session/set_title", session_id)
         return {}
 
     # -- turns --
@@ -293,6 +302,7 @@ class AcpFace:
         """Wait in the hub's queue, then for the turn, then until all of it has been sent to this client."""
         self._allowed("prompt")
         session = await refusing(self._hub.session(session_id))
+        self._write_down("session/prompt", session_id)
         return await self._prompts.prompt(session, prompt, field_meta)
 
     async def cancel(self, session_id: str, **kwargs: Any) -> None:
@@ -303,6 +313,7 @@ class AcpFace:
         except RequestError as exc:  # nobody waits for an answer to this
             logger.info("session/cancel of %s was refused: %s", session_id, exc)
             return
+        self._write_down("session/cancel", session_id)
         self._prompts.cancel_all(session)
 
     # -- everything else --
@@ -313,6 +324,7 @@ class AcpFace:
         session = await self._addressed(params)
         if session is None:
             raise RequestError.method_not_found(f"_{method}")
+        self._write_down(f"_{method}"[:100], session.id)
         return await refusing(session.extension(f"_{method}", params))
 
     async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
@@ -321,6 +333,7 @@ class AcpFace:
             self._allowed("prompt")
             session = await self._addressed(params)
             if session is not None:
+                self._write_down(f"_{method}"[:100], session.id)
                 await refusing(session.tell(f"_{method}", params))
         except RequestError as exc:  # nobody waits for an answer to this
             logger.info("_%s was refused: %s", method[:100], exc)
@@ -334,6 +347,10 @@ class AcpFace:
             raise request_error(exc) or exc from None
         return caller
 
+    def _write_down(self, method: str, session_id: str) -> None:
+        """What a client changes is written down as requests are, with who it is."""
+        audit.record("acp", self.authenticated.result(), method=method, sessionId=session_id)
+
     async def _addressed(self, params: dict[str, Any]) -> HubSession | None:
         session_id = params.get("sessionId")
         return await refusing(self._hub.session(session_id)) if isinstance(session_id, str) else None
@@ -344,13 +361,11 @@ class AcpFace:
         return self._default_agent or next(iter(self._hub.agents), "")
 
     def _asking(self, session_id: str) -> Asking:
-        caller = self.authenticated.result()
         return Asking(
             self._hub,
             session_id,
             self._side.connection.request,
-            by=caller.name,
-            approves=caller.may("approve"),
+            caller=self.authenticated.result(),
             capabilities=self._entrance.capabilities,
             alone=self._alone,
         )

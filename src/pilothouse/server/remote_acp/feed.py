@@ -231,6 +231,8 @@ class Feed:
             updates = []
         if self._gated and isinstance(event, (NotificationEvent, CustomEvent)):
             updates = [update for update in updates if self._shown(update)]
+        if isinstance(event, NotificationEvent) and event.source is None and not updates:
+            self._hint_now(event)
         if isinstance(event, CustomEvent):
             updates += await self._pass_custom(event)
         updates = self._dressing.dress(updates, event.source)
@@ -247,6 +249,11 @@ class Feed:
             return []
         closed = self._dressing.close_choice()
         return [] if closed is None else [closed]
+
+    def _hint_now(self, event: NotificationEvent) -> None:
+        """What the hub itself has to say, to a client that knows no notices; but no old news."""
+        if event.seq > max(self._quiet_until, self._extensions_after):
+            self._hint(event.seq, event.title, event.message)
 
     def _hint(self, seq: int, title: str, text: str) -> None:
         """Tell this client, and no log, something of an event that it has been sent all of.

@@ -66,19 +66,24 @@ class Runs:
 
 
 def _lines(session_id: str, entries: Sequence[Entry]) -> list[bytes]:
-    """Nearly always there is nothing to look at in any of them, which one look at all of them tells."""
+    """Nearly always there is nothing to look at in any of them, which a few looks at all of them tell."""
     head = update_head(session_id)
-    sources = [(entry.source, entry.seq) for entry in entries if entry.source]
-    together = b"".join([source for source, _ in sources])
-    if any(mark in together for mark in _CAREFUL):
-        return [notification(head, source, seq) for source, seq in sources]
+    said = [entry for entry in entries if entry.source]
+    sources: list[bytes] = [entry.source for entry in said]  # type: ignore[misc]  # those that have one
+    together = b"".join(sources)
+    if any(mark in together for mark in _CAREFUL) or {source[-1:] for source in sources} != {b"}"}:
+        return [notification(head, source, entry.seq) for source, entry in zip(sources, said, strict=True)]
     start = encode_notification("session/update", head + b"}")[: -len(b"}}\n")]
-    return [_PLAIN % (start, source[:-1], seq) for source, seq in sources]
+    seqs = " ".join([str(entry.seq) for entry in said]).encode().split()
+    join = b"".join  # several times as fast as a format
+    return [
+        join((start, source[:-1], b',"_meta":{"pilothouse":{"seq":', seq, b"}}}}}\n"))
+        for source, seq in zip(sources, seqs, strict=True)
+    ]
 
 
-_CAREFUL = (b'"_meta"', b"\n", b"\r", b"} ", b"}\t")
+_CAREFUL = (b'"_meta"', b"\n", b"\r")
 """What an update may have that keeps a seq from being put just before its end."""
-_PLAIN = b'%b%b,"_meta":{"pilothouse":{"seq":%d}}}}}\n'
 
 
 def update_head(session_id: str) -> bytes:

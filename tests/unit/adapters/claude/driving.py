@@ -20,7 +20,7 @@ from pilothouse.adapters.claude.agent import ClaudeAgent
 from pilothouse.adapters.claude.session import ClaudeSession
 from tests.support import fake_claude
 
-PATIENCE = 20
+PATIENCE = 60
 BRIDGE = (sys.executable, "-P", "-m", "pilothouse.adapters.claude")
 Json = dict[str, Any]
 

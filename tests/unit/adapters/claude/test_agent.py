@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -13,9 +14,20 @@ from uuid import UUID
 import pytest
 
 from pilothouse.acp import RequestError, schema
-from pilothouse.adapters.claude import history
-from pilothouse.adapters.claude.command import Options, arguments, environment, options_from, program, server_config
+from pilothouse.adapters.claude import history, process, records
+from pilothouse.adapters.claude.command import (
+    Options,
+    arguments,
+    environment,
+    options_from,
+    program,
+    remedy,
+    server_config,
+)
+from pilothouse.adapters.claude.outbox import Outbox
+from pilothouse.adapters.claude.setup import Setup
 from pilothouse.adapters.claude.successors import Successors, own_place
+from tests.support.fake_claude import MODELS
 from tests.unit.adapters.claude.driving import Talk, in_memory, on_stdio
 
 
@@ -58,8 +70,10 @@ async def test_what_the_cli_refuses_is_refused_in_its_words(tmp_path: Path) -> N
     async with in_memory(tmp_path) as (talk, _):
         with pytest.raises(RequestError, match="Unsupported control request"):
             await talk.agent.set_session_mode(session_id=talk.session, mode_id="nonsense")
-        with pytest.raises(RequestError, match="no such model"):
+        with pytest.raises(RequestError, match=r"expected one of default, large, small, or .* got 'nonsense'"):
             await talk.agent.set_config_option(session_id=talk.session, config_id="model", value="nonsense")
+        with pytest.raises(RequestError, match="no such model"):
+            await talk.agent.set_config_option(session_id=talk.session, config_id="model", value="claude-of-old")
         with pytest.raises(RequestError, match="expected one of model, mode"):
             await talk.agent.set_config_option(session_id=talk.session, config_id="colour", value="red")
 
@@ -86,6 +100,17 @@ async def test_a_session_is_loaded_with_what_was_said(tmp_path: Path) -> None:
         assert (await other.said("recall")).startswith("3 prompts")
 
 
+async def test_a_session_is_loaded_with_what_its_sub_agents_did(tmp_path: Path) -> None:
+    async with in_memory(tmp_path) as (talk, _):
+        await talk.prompt("delegate")
+    async with in_memory(tmp_path, open_session=False) as (other, _):
+        await other.agent.load_session(session_id=talk.session, cwd=str(other.work), mcp_servers=[])
+        calls = other.watcher.of("tool_call")
+        assert [call["title"] for call in calls] == ["Look around", "ls"]
+        assert calls[1]["_meta"]["claudeCode"]["parentToolUseId"] == calls[0]["toolCallId"]
+        assert other.watcher.statuses() == ["pending", "pending", "completed", "completed"]
+
+
 async def test_a_fork_knows_what_was_said_and_leaves_its_origin_alone(tmp_path: Path) -> None:
     async with in_memory(tmp_path) as (talk, _):
         await talk.prompt("say one")
@@ -95,6 +120,41 @@ async def test_a_fork_knows_what_was_said_and_leaves_its_origin_alone(tmp_path: 
         assert branch.session != talk.session
         assert (await branch.said("recall")).startswith("2 prompts")
         assert (await talk.said("recall")).startswith("2 prompts")
+
+
+async def test_a_fork_has_the_mode_and_the_model_of_its_parent(tmp_path: Path) -> None:
+    async with in_memory(tmp_path) as (talk, _):
+        await talk.prompt("say one")
+        await talk.agent.set_session_mode(session_id=talk.session, mode_id="acceptEdits")
+        await talk.agent.set_config_option(session_id=talk.session, config_id="model", value="small")
+        branch = Talk(talk.agent, talk.watcher, talk.work)
+        for meta, mode in (({}, "acceptEdits"), ({"claudeCode": {"options": {"permissionMode": "plan"}}}, "plan")):
+            forked = await talk.agent.fork_session(session_id=talk.session, cwd=str(talk.work), **meta)
+            assert forked.modes.current_mode_id == mode
+            assert forked.config_options[0].current_value == "small"
+            branch.session = forked.session_id
+            assert f"mode {mode}, model small" in await branch.said("recall")
+
+
+@pytest.mark.parametrize(
+    ("name", "taken"),
+    [
+        ("default", True),
+        ("fake-small", True),
+        ("large[1m]", True),
+        ("opusplan", True),
+        ("us.anthropic.claude-opus-4-v1", True),
+        ("of-a-gateway", False),
+        ("", False),
+    ],
+)
+def test_a_model_goes_by_any_name_that_the_cli_has_for_it(name: str, taken: bool) -> None:
+    setup = Setup(Outbox("s"))
+    assert setup.takes("anything")  # before it has said which there are
+    setup.initialized({"models": MODELS})
+    assert setup.takes(name) is taken
+    setup.switched("of-a-gateway")
+    assert setup.takes("of-a-gateway")
 
 
 async def test_what_was_cleared_does_not_come_back(tmp_path: Path) -> None:
@@ -212,24 +272,44 @@ def test_help_is_for_people() -> None:
     assert "PILOTHOUSE_CLAUDE" in told.stdout
 
 
-async def test_secrets_of_servers_are_in_a_file_that_ends_with_the_session(tmp_path: Path) -> None:
+async def test_secrets_of_servers_are_in_a_file_that_is_removed_when_it_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that nothing of them is left when everything is killed."""
+    modes: list[int] = []
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    made = process._private_file
+    monkeypatch.setattr(
+        process, "_private_file", lambda content: (path := made(content), modes.append(path.stat().st_mode & 0o077))[0]
+    )
     async with in_memory(tmp_path, open_session=False) as (talk, _):
         server = schema.McpServerStdio(
             name="db", command="db-mcp", args=["-v"], env=[schema.EnvVariable(name="KEY", value="hush")]
         )
         talk.opened = await talk.agent.new_session(cwd=str(talk.work), mcp_servers=[server])
         talk.session = talk.opened.session_id
-        said = await talk.said("recall")
-        assert "hush" not in said
-        words: list[str] = eval(said.partition("words ")[2])
-        config = Path(words[words.index("--mcp-config") + 1])
-        assert json.loads(config.read_bytes())["mcpServers"]["db"]["env"] == {"KEY": "hush"}
-        assert config.stat().st_mode & 0o077 == 0
-        await talk.agent.close_session(session_id=talk.session)
-        assert not config.exists()
+        assert list(tmp_path.glob("pilothouse-mcp-*")) == []
+        assert modes == [0]
+        assert json.loads(await talk.said("servers"))["mcpServers"]["db"]["env"] == {"KEY": "hush"}
+        assert "hush" not in await talk.said("recall")
+
+
+async def test_secrets_of_servers_go_with_a_start_that_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("FAKE_CLAUDE", "crash")
+    async with in_memory(tmp_path, open_session=False) as (talk, _):
+        server = schema.McpServerStdio(name="db", command="db-mcp", args=[], env=[])
+        with pytest.raises(RequestError, match="no licence"):
+            await talk.agent.new_session(cwd=str(talk.work), mcp_servers=[server])
+        assert list(tmp_path.glob("pilothouse-mcp-*")) == []
 
 
 # -- its parts --
+
+
+def test_a_program_that_cannot_be_started_is_told_by_who_named_it() -> None:
+    assert remedy("/opt/claude", {"PILOTHOUSE_CLAUDE": "/opt/claude"}).startswith("PILOTHOUSE_CLAUDE names it.")
+    assert remedy("claude", {}).startswith("Install Claude Code with `npm install")
 
 
 def test_the_program_is_named_by_a_variable() -> None:
@@ -324,7 +404,7 @@ def test_what_the_cli_put_in_is_not_told_as_the_users_words(tmp_path: Path) -> N
         record("user", [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}}]),
         [1, 2],
     )
-    told = list(history.conversation(path))
+    told = [said for each in history.records(path) for said in records.told(each)]
     assert [one["content"] for one in told] == [
         {"type": "text", "text": "/review a.py"},
         {"type": "image", "data": "AA==", "mimeType": "image/png"},
@@ -375,6 +455,13 @@ def test_a_title_that_was_given_late_in_a_long_session_is_seen(tmp_path: Path) -
     filler = [record("assistant", "x" * 1000) for _ in range(400)]
     in_folder(tmp_path, "-work", "/work", *filler, {"type": "custom-title", "customTitle": "Pumps"})
     assert [one["title"] for one in history.listing(tmp_path)] == ["Pumps"]
+
+
+def test_a_session_that_begins_with_a_picture_is_listed(tmp_path: Path) -> None:
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 600_000}}
+    asked = record("user", [picture, {"type": "text", "text": "What is this?"}])
+    kept(tmp_path, asked, record("assistant", [{"type": "text", "text": "A boat."}]))
+    assert [one["title"] for one in history.listing(tmp_path)] == ["What is this?"]
 
 
 def test_no_session_is_called_by_the_command_that_cleared_it(tmp_path: Path) -> None:

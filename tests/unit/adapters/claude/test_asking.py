@@ -323,3 +323,12 @@ def test_what_is_cancelled_in_its_own_turn_is_not_asked_again() -> None:
 def told(actions: list[Action]) -> list[dict[str, Any]]:
     """The answers that go to the CLI."""
     return [json.loads(action.line)["response"]["response"] for action in actions if isinstance(action, Send)]
+
+
+def test_a_request_that_is_said_again_is_asked_once_and_answered_once() -> None:
+    played = play("go", init(), assistant(use("Bash", command="ls")), ask("Bash"), ask("Bash"))
+    assert len(played.of(Ask)) == 1
+    played.take(played.translator.answer("r1", {"outcome": {"outcome": "selected", "optionId": "allow"}}))
+    played.take(played.translator.answer("r1", {"outcome": {"outcome": "selected", "optionId": "reject"}}))
+    answers = [line["response"] for line in played.sent if line["type"] == "control_response"]
+    assert [answer["response"]["behavior"] for answer in answers] == ["allow"]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pilothouse.adapters.claude.actions import Note
+from pilothouse.adapters.claude.repeats import REMEMBERED, Repeats
 from tests.unit.adapters.claude.lines import assistant, init, result, stream, system, text, tool_result, use, user
 from tests.unit.adapters.claude.playing import Play, checked, play
 
@@ -121,6 +122,26 @@ def test_a_compaction_is_told_from_its_start_to_its_summary() -> None:
     assert played.updates[2]["summary"] == [{"type": "text", "text": "The story so far."}]
     assert played.text() == "Compacted"
     assert played.updates[-1] == {"sessionUpdate": "usage_update", "used": 50, "size": 1000}
+
+
+def test_what_a_compaction_kept_is_not_told_again() -> None:
+    """The CLI writes it again, under the ids that it had; also what was said before this process."""
+    login = assistant(text("/login is not available."), uuid="u1")
+    failed = assistant(text("API Error"), uuid="u2", error="server_error")
+    kept = system("compact_boundary", compact_metadata={"preserved_messages": {"uuids": ["u0", "u1", 7, "u2"]}})
+    again = [assistant(text("Set model."), message_id="m9", uuid="u0"), {**login, "session_id": "s"}, failed]
+    ended = [user("<local-command-stdout>Compacted</local-command-stdout>", uuid="u3"), result()]
+    played = play("/login", init(), login, result(), "/compact", init(), kept, *again, *ended)
+    assert played.text() == "/login is not available.Compacted"
+    assert [each.failure for each in played.ended] == [None, None]
+    assert played.notices() == []
+
+
+def test_a_message_is_forgotten_when_many_came_after_it() -> None:
+    repeats = Repeats()
+    assert [repeats.take(uuid) for uuid in ("a", "b", "a", None, None, "")] == [False, False, True, False, False, False]
+    assert not any(repeats.take(str(number)) for number in range(REMEMBERED))
+    assert not repeats.take("a")
 
 
 @pytest.mark.parametrize(("told", "status"), [("failed", "failed"), ("aborted", "cancelled")])

@@ -151,7 +151,7 @@ async def test_a_question_waits_as_long_as_it_takes(monkeypatch: pytest.MonkeyPa
     assert not answered.is_set()
     assert not refused.is_set()
     user.set_result({"outcome": {"outcome": "selected", "optionId": "allow"}})
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await answered.wait()
 
 
@@ -244,6 +244,29 @@ async def test_a_cli_that_was_killed_between_turns_is_started_again_in_the_same_
         assert f"'--resume', '{talk.session}'" in said
 
 
+@pytest.mark.parametrize(("typed", "shown"), [("small", "small"), ("large", "large"), ("of-a-gateway", "of-a-gateway")])
+async def test_a_model_that_was_chosen_by_a_command_is_shown_at_once_and_outlives_the_process(
+    tmp_path: Path, typed: str, shown: str
+) -> None:
+    async with in_memory(tmp_path) as (talk, agent):
+        await talk.agent.set_config_option(session_id=talk.session, config_id="model", value="default")
+        await talk.prompt(f"/model {typed}")
+        told = talk.watcher.of("config_option_update")[-1]["configOptions"][0]
+        assert told["currentValue"] == shown
+        for _ in range(2):
+            os.kill(agent._sessions[talk.session].pid or 0, signal.SIGKILL)
+            assert f"model {typed}, " in await talk.said("recall")
+        assert talk.watcher.of("config_option_update")[-1]["configOptions"][0]["currentValue"] == shown
+
+
+async def test_a_model_that_the_cli_did_not_take_is_not_the_sessions(tmp_path: Path) -> None:
+    async with in_memory(tmp_path) as (talk, agent):
+        await talk.agent.set_config_option(session_id=talk.session, config_id="model", value="small")
+        assert await talk.said("/model locked") == "Model: fake-small"
+        os.kill(agent._sessions[talk.session].pid or 0, signal.SIGKILL)
+        assert "model small, " in await talk.said("recall")
+
+
 async def test_a_prompt_that_crosses_the_end_at_a_limit_is_sent_again(tmp_path: Path) -> None:
     async with in_memory(tmp_path) as (talk, _):
         assert await talk.prompt("limit") == "max_turn_requests"
@@ -330,7 +353,14 @@ async def test_a_cli_that_is_not_there_says_how_to_get_it(tmp_path: Path) -> Non
             await talk.open()
 
 
-@pytest.mark.parametrize(("how", "words"), [("crash", "no licence found"), ("mute", "did not answer within 0.5 s")])
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("crash", "^Claude Code ended with exit code 1. It said: fake: no licence found$"),
+        ("chatty", "^Claude Code ended with exit code 3. It said: Please log in$"),
+        ("mute", "^Claude Code did not answer within 0.5 s.$"),
+    ],
+)
 async def test_a_cli_that_does_not_start_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, words: str
 ) -> None:
@@ -339,6 +369,8 @@ async def test_a_cli_that_does_not_start_says_why(
         talk,
         agent,
     ):
-        with pytest.raises(RequestError, match=words):
+        with pytest.raises(RequestError, match=words) as caught:
             await talk.open()
+        assert caught.value.data["errorKind"] == "start_failed"
+        assert caught.value.data["stderrTail"] == ("fake: no licence found\n" if how == "crash" else "")
         assert agent._sessions == {}

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from pilothouse.adapters.claude.actions import Ask
 from tests.unit.adapters.claude.lines import (
+    ask,
     assistant,
     block_start,
     delta,
@@ -42,7 +44,11 @@ def called(name: str, *lines: Any, **given: Any) -> Play:
         ("Agent", {"description": "Look around", "prompt": "Look"}, "think", "Look around"),
         ("Task", {"description": "Look around"}, "think", "Look around"),
         ("ExitPlanMode", {"plan": "1. do"}, "switch_mode", "Approve the plan"),
-        ("TodoWrite", {"todos": []}, "other", "Update the plan"),
+        ("TodoWrite", {"todos": []}, "think", "Update the plan"),
+        ("TaskCreate", {"subject": "Look"}, "think", "Add to the plan: Look"),
+        ("TaskUpdate", {"taskId": "1"}, "think", "Update the plan"),
+        ("TaskList", {}, "think", "Read the plan"),
+        ("TaskGet", {"taskId": "1"}, "think", "Read the plan"),
         ("mcp__calc__add", {"a": 1}, "other", "add (calc)"),
         ("FromTomorrow", {"x": 1}, "other", "FromTomorrow"),
     ],
@@ -280,3 +286,40 @@ def test_tasks_make_up_the_plan_one_by_one() -> None:
 def test_a_sub_agents_list_is_not_the_sessions_plan() -> None:
     lines = [assistant(use("TodoWrite", todos=TODOS), parent="t0"), tool_result("ok", told={"newTodos": TODOS})]
     assert plans(play("go", init(), *lines)) == []
+
+
+def test_calls_that_a_gateway_gave_the_same_id_are_calls_of_their_own() -> None:
+    lines: list[Any] = ["go", init()]
+    for number in ("one", "two", "three"):
+        lines += [assistant(use("Bash", "call_0", command=f"echo {number}"), message_id=f"m-{number}")]
+        lines += [tool_result(number, "call_0")]
+    played = play(*lines, result())
+    shown = {call: played.call(call) for call in played.calls()}
+    assert [call["rawInput"]["command"] for call in shown.values()] == ["echo one", "echo two", "echo three"]
+    assert [call["content"][0]["content"]["text"] for call in shown.values()] == ["one", "two", "three"]
+    assert all(played.statuses(call) == ["pending", "completed"] for call in shown)
+
+
+def test_a_permission_for_an_id_that_was_used_before_is_about_the_new_call() -> None:
+    again = assistant(use("Bash", "call_0", command="rm two"), message_id="m2")
+    first = assistant(use("Bash", "call_0", command="ls"), message_id="m1")
+    asked = ask("Bash", "call_0", given={"command": "rm two"})
+    played = play("go", init(), first, tool_result("ok", "call_0"), again, asked)
+    (question,) = played.of(Ask)
+    assert question.params["toolCall"]["toolCallId"] == list(played.calls())[-1] != "call_0"
+    assert question.params["toolCall"]["rawInput"] == {"command": "rm two"}
+
+
+def test_a_call_that_is_said_again_after_its_end_is_the_same_call() -> None:
+    said = assistant(use("Bash", command="ls"))
+    played = play("go", init(), said, tool_result("ok"), said, result())
+    assert list(played.calls()) == ["t1"]
+    assert played.statuses("t1") == ["pending", "completed"]
+
+
+def test_a_call_whose_result_came_first_says_afterwards_what_it_was() -> None:
+    played = play("go", init(), tool_result("early"), assistant(use("Bash", command="ls")), result())
+    call = played.call("t1")
+    assert (call["title"], call["kind"], call["rawInput"]) == ("ls", "execute", {"command": "ls"})
+    assert call["content"] == [{"type": "content", "content": {"type": "text", "text": "early"}}]
+    assert played.statuses("t1") == ["completed"]

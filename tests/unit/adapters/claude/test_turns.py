@@ -11,6 +11,8 @@ from pilothouse.adapters.claude.actions import Ended, Note, Withdraw
 from tests.unit.adapters.claude.lines import (
     ask,
     assistant,
+    block_start,
+    delta,
     init,
     message_start,
     result,
@@ -332,7 +334,7 @@ def test_a_sub_agents_calls_are_linked_to_its_own() -> None:
     assert "user_message_chunk" not in played.kinds()
 
 
-def test_a_sub_agent_in_the_background_outlives_its_call_and_the_turn() -> None:
+def test_a_turn_is_over_when_its_sub_agents_in_the_background_are() -> None:
     started = system("task_started", task_id="a1", tool_use_id="t0", task_type="local_agent", is_backgrounded=True)
     progress = system("task_progress", task_id="a1", tool_use_id="t0", description="Reading")
     lines = [
@@ -345,14 +347,82 @@ def test_a_sub_agent_in_the_background_outlives_its_call_and_the_turn() -> None:
     played = play("go", init(), *lines)
     assert played.statuses("t0") == ["pending", "in_progress", "completed"]
     assert played.call("t0")["content"][0]["content"]["text"] == "Runs in the background: Look"
-    assert played.statuses("t1") == ["pending"]
-    assert played.translator.abandon() == []
+    assert (played.statuses("t1"), played.ended) == (["pending"], [])
     read(played, progress, tool_result("x", "t1"), assistant(use("Read", "t2"), parent="t0"))
+    assert not played.translator.is_held_for_nothing
     read(played, system("task_notification", task_id="a1", tool_use_id="t0", status="completed", summary="Found it."))
+    assert played.translator.is_held_for_nothing
+    read(played, init(), assistant(text("It found it.")))
+    assert (played.ended, played.translator.is_held_for_nothing) == ([], False)
+    read(played, result(origin={"kind": "task-notification"}))
+    (ended,) = played.ended
+    assert (ended.response or {})["stopReason"] == "end_turn"
+    assert ended.prompts == 1
     assert played.statuses("t0")[-1] == "completed"
     assert played.statuses("t1") == ["pending", "completed"]
     assert played.statuses("t2") == ["pending", "failed"]
     assert played.notices() == ["Background task completed"]
+
+
+BACKGROUND = (
+    init(),
+    assistant(use("Agent", "t0")),
+    system("task_started", task_id="a1", tool_use_id="t0", task_type="local_agent", is_backgrounded=True),
+    tool_result("launched", "t0", told={"status": "async_launched"}),
+    assistant(use("Read", "t1", file_path="/work/a"), parent="t0"),
+)
+
+
+def test_a_cancel_ends_a_turn_of_which_only_a_sub_agent_is_left_and_stops_that() -> None:
+    played = play("go", *BACKGROUND, result())
+    played.take(played.translator.interrupt())
+    asked = [line["request"] for line in played.sent if line["type"] == "control_request"]
+    assert asked[-2:] == [{"subtype": "interrupt"}, {"subtype": "stop_task", "task_id": "a1"}]
+    assert [ended.response for ended in played.ended] == [{"stopReason": "cancelled"}]
+    assert played.statuses("t1") == ["pending", "failed"]
+    read(played, system("task_notification", task_id="a1", tool_use_id="t0", status="killed"))
+    assert (played.notices(), len(played.ended)) == ([], 1)
+
+
+def test_a_cancel_stops_the_sub_agents_of_a_turn_that_runs() -> None:
+    played = play("go", *BACKGROUND)
+    played.take(played.translator.interrupt())
+    assert played.ended == []
+    read(played, result("error_during_execution"))
+    assert [(ended.response or {})["stopReason"] for ended in played.ended] == ["cancelled"]
+    assert played.statuses("t1") == ["pending", "failed"]
+
+
+def test_a_turn_that_failed_waits_for_nobody() -> None:
+    failed = result(is_error=True, api_error_status=529, result="Overloaded")
+    (ended,) = play("go", *BACKGROUND, failed).ended
+    assert ended.failure is not None
+
+
+def test_a_turn_that_waits_ends_with_its_process() -> None:
+    played = play("go", *BACKGROUND, result())
+    played.take(played.translator.died(9))
+    (ended,) = played.ended
+    assert ended.failure is not None
+    assert ended.failure.kind == "agent_died"
+
+
+def test_a_turn_that_waits_for_a_word_that_does_not_come_can_be_released() -> None:
+    played = play("go", *BACKGROUND, result())
+    read(played, system("background_tasks_changed", tasks=[]))
+    assert played.translator.is_held_for_nothing
+    played.take(played.translator.release())
+    assert [(ended.response or {})["stopReason"] for ended in played.ended] == ["end_turn"]
+    assert played.translator.release() == []
+
+
+def test_a_command_in_the_background_keeps_no_turn_open() -> None:
+    lines = [
+        assistant(use("Bash", "t0", command="serve", run_in_background=True)),
+        system("task_started", task_id="b1", tool_use_id="t0", task_type="local_bash", is_backgrounded=True),
+        tool_result("launched", "t0", told={"backgroundTaskId": "b1"}),
+    ]
+    assert len(play("go", init(), *lines, result()).ended) == 1
 
 
 def test_what_a_sub_agent_in_the_background_has_started_outlives_the_turn_too() -> None:
@@ -377,3 +447,29 @@ def test_what_runs_in_the_background_ends_with_the_cli() -> None:
     played = play("go", init(), started, assistant(use("Read", "t1"), parent="t0"), result())
     played.take(played.translator.died(1))
     assert played.statuses("t1") == ["pending", "failed"]
+
+
+def test_a_second_result_says_nothing_again() -> None:
+    played = play("go", init(), assistant(text("Here.")), result(result="Here."), result(result="Here."))
+    assert played.text() == "Here."
+    assert played.translator.late == 1
+
+
+def test_what_comes_of_a_turn_that_was_given_up_is_not_shown_twice() -> None:
+    played = play("go", init(), message_start(), block_start("text"), delta("One, "))
+    played.take(played.translator.interrupt())
+    played.take(played.translator.abandon())
+    read(played, delta("two."), assistant(text("One, two.")), result(result="One, two."))
+    assert played.text() == "One, two."
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [(3, "ended with exit code 3"), (-9, "was ended by SIGKILL"), (-60, "was ended by signal 60")],
+)
+def test_the_death_of_the_cli_says_what_ended_it(code: int, words: str) -> None:
+    played = play("go", init())
+    played.take(played.translator.died(code))
+    (ended,) = played.ended
+    assert ended.failure is not None
+    assert ended.failure.message == f"Claude Code {words}."

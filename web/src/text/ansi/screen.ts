@@ -29,6 +29,8 @@ export class AnsiScreen {
   #made = 1;
   #row = 0;
   #column = 0;
+  /** Where the screen begins that was cleared last: what was printed before stays. */
+  #cleared = 0;
   #style: Style = PLAIN;
   /** The beginning of a sequence whose end has not come. */
   #held = "";
@@ -97,6 +99,7 @@ export class AnsiScreen {
   #drop(count: number): void {
     this.#rows.splice(0, count);
     this.#row -= count;
+    this.#cleared = Math.max(0, this.#cleared - count);
     this.dropped += count;
   }
 
@@ -153,7 +156,7 @@ export class AnsiScreen {
   }
 
   get #top(): number {
-    return Math.max(0, this.#rows.length - REACH);
+    return Math.max(this.#cleared, this.#rows.length - REACH);
   }
 
   /** Within what there is: nobody makes lines by moving. */
@@ -168,12 +171,20 @@ export class AnsiScreen {
 
   #eraseBelow(what: number): void {
     if (what === 1) return;
-    if (what >= 2) {
-      this.#goTo(this.#top);
-      this.#column = 0;
-    }
+    if (what >= 2) return this.#clear();
     this.#eraseLine(0);
     this.#rows.length = this.#row + 1;
+  }
+
+  /** A program that draws its screen again and again replaces it; what was printed before, or is longer, is kept. */
+  #clear(): void {
+    const isRedrawn = this.#cleared > 0 && this.#rows.length - this.#cleared <= REACH;
+    if (!isRedrawn && this.#rows.at(-1)!.length) this.#rows.push(new Row(this.#made++));
+    if (!isRedrawn) this.#cleared = this.#rows.length - 1;
+    this.#rows.length = this.#cleared + 1;
+    this.#row = this.#cleared;
+    this.#column = 0;
+    this.#eraseLine(2);
   }
 }
 

@@ -16,6 +16,8 @@ export interface Odd {
   readonly shown: string;
 }
 
+export const isOdd = (text: string): boolean => ODD.test(text);
+
 export const isTurning = (text: string): boolean => TURNING.test(text);
 
 /** The text with what is odd in it apart. Most texts come back as they are. */

@@ -113,7 +113,13 @@ function divides(text: string, place: number, before: Token, after: Token): bool
 /** More levels than anybody writes; the parser's time grows with their square. */
 const TOO_DEEP = /^[ \t]*(?:>[ \t]*|(?:[-*+]|\d{1,9}[.)])[ \t]+){50}/m;
 /** Characters of one slice beyond which it is not parsed. */
-const TOO_LONG = 200_000;
+export const TOO_LONG = 200_000;
+
+/** Where something that never ends is cut all the same, so that all of it is parsed: at its last blank line, or line. */
+export function forcedCut(text: string): number {
+  const [blank, line] = [text.lastIndexOf("\n\n", TOO_LONG - 2) + 2, text.lastIndexOf("\n", TOO_LONG - 1) + 1];
+  return blank > TOO_LONG / 2 ? blank : line > TOO_LONG / 2 ? line : TOO_LONG;
+}
 
 /** Marks of emphasis in one line, for which the same holds. */
 const TOO_MARKED = /(?:[*_~][^*_~\n]*){2000}/;

@@ -7,14 +7,25 @@
  * itself, and what came since is shown as it is.
  */
 import { OpenFence } from "./fence";
-import { cuts, escapeHtml, isParsable, labelsIn, type Links, type Rendered, render } from "./slices";
+import {
+  cuts,
+  escapeHtml,
+  forcedCut,
+  isParsable,
+  labelsIn,
+  type Links,
+  type Rendered,
+  render,
+  TOO_LONG,
+} from "./slices";
 
 /** Makes an agent's HTML harmless. There is no default, so that nobody can forget it. */
 export type Sanitise = (html: string) => string;
 
 /** The object of a block that did not change stays the same, and so does the key of its place. */
 export type Block =
-  | { readonly key: number; readonly kind: "html"; readonly html: string }
+  /** `raw`: some of it was the agent's own HTML, and was cleaned; all else is made of known tags and escaped text. */
+  | { readonly key: number; readonly kind: "html"; readonly html: string; readonly raw: boolean }
   | {
       readonly key: number;
       readonly kind: "code";
@@ -32,6 +43,9 @@ interface Slice {
 /** An open end beyond this many characters is parsed again only when it has grown by an eighth. */
 const PATIENT = 8192;
 const GROWTH = 1 / 8;
+
+/** Characters that are read at once: what is cut after each of them stays short enough for the parser. */
+const PIECE = 50_000;
 
 /** What a text has that can be cut: a blank line, a heading, a fence. */
 const DIVIDED = /\n[ \t]*\n|^ {0,3}(?:#|`{3}|~{3})/m;
@@ -67,7 +81,7 @@ export class MarkdownStream {
   /** All blocks of the text so far. The work is done here: ask once for each time the page is drawn. */
   blocks(): readonly Block[] {
     if (!this.#read() && !this.#lagging()) return this.#blocks;
-    const open = this.#fence ? [this.#fenceBlock(this.#fence, true)] : this.#tail ? this.#tailBlocks() : [];
+    const open = this.#fence ? [this.#fenceBlock(this.#fence, !this.#ended)] : this.#tail ? this.#tailBlocks() : [];
     if (!this.#tail) this.#tailLinks = this.#changed({});
     this.#relink();
     this.#blocks = [...this.#slices.map((slice) => slice.block), ...open];
@@ -75,7 +89,9 @@ export class MarkdownStream {
   }
 
   #lagging(): boolean {
-    return this.#ended && !this.#fence && this.#parsed < this.#tail.length;
+    if (!this.#ended) return false;
+    const last = this.#blocks.at(-1);
+    return this.#fence ? last?.kind === "code" && last.open : this.#parsed < this.#tail.length;
   }
 
   /** A carriage return may be the half of a line end: without its other half it waits. */
@@ -84,13 +100,20 @@ export class MarkdownStream {
     const read = this.#unread.slice(0, this.#unread.length - held.length).replace(/\r\n?/g, "\n");
     this.#unread = held;
     if (!read) return false;
-    if (this.#fence) this.#feedFence(this.#fence, read);
-    else {
-      const lineBegins = this.#tail.endsWith("\n");
-      this.#tail += read;
-      if (lineBegins || read.includes("\n")) this.#cut();
-    }
+    for (let from = 0; from < read.length; from += PIECE) this.#take(read.slice(from, from + PIECE));
     return true;
+  }
+
+  #take(read: string): void {
+    if (this.#fence) return this.#feedFence(this.#fence, read);
+    const lineBegins = this.#tail.endsWith("\n");
+    this.#tail += read;
+    if (lineBegins || read.includes("\n")) this.#cut();
+    while (this.#tail.length > TOO_LONG) {
+      const place = forcedCut(this.#tail);
+      this.#commit(this.#tail.slice(0, place));
+      this.#setTail(this.#tail.slice(place));
+    }
   }
 
   // -- the open end ---------------------------------------------------------------------------------------------------
@@ -141,7 +164,7 @@ export class MarkdownStream {
     const key = this.#slices.length;
     if (this.#tailBlock && this.#waits()) {
       const rest = this.#tail.slice(this.#parsed);
-      return [this.#tailBlock, { key: key + 1, kind: "html", html: `<p>${escapeHtml(rest)}</p>` }];
+      return [this.#tailBlock, { key: key + 1, kind: "html", html: asItCame(rest), raw: false }];
     }
     const { rendered, defined } = this.#render(this.#tail, this.#links);
     this.#parsed = this.#tail.length;
@@ -187,15 +210,17 @@ export class MarkdownStream {
   /** Nothing that an agent writes may end the page: what the parser gives up on is shown as it came. */
   #render(source: string, known: Links): { rendered: Rendered; defined: Links } {
     const done = isParsable(source) ? attempt(() => render(source, known)) : null;
-    return done ?? { rendered: { html: `<p>${escapeHtml(source)}</p>`, raw: false }, defined: {} };
+    return done ?? { rendered: { html: asItCame(source), raw: false }, defined: {} };
   }
 
   #block(key: number, rendered: Rendered): Block {
     if (rendered.code) return { key, kind: "code", ...rendered.code, open: false };
     const { html, raw } = rendered;
-    return { key, kind: "html", html: raw ? this.#sanitise(html) : html };
+    return { key, kind: "html", html: raw ? this.#sanitise(html) : html, raw };
   }
 }
+
+const asItCame = (text: string): string => `<p class="md-plain">${escapeHtml(text)}</p>`;
 
 function attempt<Value>(work: () => Value): Value | null {
   try {

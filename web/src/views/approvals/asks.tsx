@@ -10,6 +10,7 @@ import type { Session } from "../../model/session";
 import type { Question } from "../../model/wire.gen";
 import { Icon } from "../../ui/icon";
 import { ApprovalCard } from "./card";
+import { useWayBack } from "./focus";
 import { LazyQuestion } from "./lazy";
 import { asked, verdict } from "./words";
 
@@ -47,9 +48,10 @@ export function Asks() {
   const ask = asks[place];
   const go = (by: number) => setChosen(asks[(place + by + asks.length) % asks.length]?.id ?? null);
   const pager = asks.length > 1 && <Pager place={place} count={asks.length} go={go} />;
+  const left = useWayBack(ask !== undefined);
   return (
-    <div class="asks">
-      <Verdicts waiting={mine} />
+    <div class="asks" onFocusIn={left}>
+      <Verdicts waiting={mine} quiet={ask !== undefined} />
       {ask && "approval" in ask && <ApprovalCard key={ask.id} approval={ask.approval} keys aside={pager} />}
       {ask && "question" in ask && <LazyQuestion key={ask.id} question={ask.question} aside={pager} />}
       <p class="aside" role="status">
@@ -77,8 +79,8 @@ function Pager({ place, count, go }: { place: number; count: number; go(by: numb
   );
 }
 
-/** Those that were here and are decided now, the last two. */
-function Verdicts({ waiting }: { waiting: readonly ApprovalRow[] }) {
+/** Those that were here and are decided now, the last two. They are only heard while the next card needs the room. */
+function Verdicts({ waiting, quiet }: { waiting: readonly ApprovalRow[]; quiet: boolean }) {
   const hub = useHub();
   const seen = useRef(new Set<string>());
   const [, draw] = useState(0);
@@ -96,11 +98,11 @@ function Verdicts({ waiting }: { waiting: readonly ApprovalRow[] }) {
     draw((count) => count + 1);
   };
   return (
-    <>
+    <div class={quiet ? "aside" : "ask-verdicts"}>
       {rows.map((row) => (
         <Decided key={row.id} row={row} done={() => leave(row.id)} />
       ))}
-    </>
+    </div>
   );
 }
 
@@ -115,7 +117,7 @@ function Decided({ row, done }: { row: ApprovalRow; done(): void }) {
     const timer = setTimeout(done, own && !ruleless ? OWN : THEIRS);
     return () => clearTimeout(timer);
   }, [own, ruleless]);
-  const { allowed, text, reason } = verdict(row, own ? hub.me.value?.name : undefined);
+  const { allowed, text, reason } = verdict(row, own && row.decidedBy === hub.me.value?.name);
   return (
     <p class={`ask-decided small ${allowed ? "allowed" : "denied"}`} role="status">
       <Icon name={allowed ? "check" : "cross"} size={14} />

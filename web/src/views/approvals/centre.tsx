@@ -1,12 +1,16 @@
 /** All that waits for a decision, in all sessions, and what was decided last and by whom. */
 import { useEffect, useState } from "preact/hooks";
+import { path } from "../../app/api";
 import { useHub } from "../../app/context";
+import { isOwn } from "../../app/deciding";
 import { words } from "../../app/hub";
 import { hrefOf } from "../../app/route";
 import type { ApprovalRow, SessionRow } from "../../app/rows";
+import type { Question } from "../../model/wire.gen";
 import { Icon } from "../../ui/icon";
 import { ago, moment } from "../../ui/time";
 import { ApprovalCard } from "./card";
+import { Seen } from "./hidden";
 import { RiskChip } from "./risk";
 import { asked, sessionName, verdict } from "./words";
 
@@ -42,12 +46,21 @@ export function ApprovalCentre() {
 
 /** A question is known to its session alone, which is where it is answered. */
 function Asking({ row }: { row: SessionRow }) {
+  const hub = useHub();
+  const [questions, setQuestions] = useState<readonly Question[]>([]);
+  useEffect(() => {
+    hub.api
+      .get<{ pendingQuestions?: Question[] }>(`${path("sessions", row.id)}?items=false`)
+      .then(({ pendingQuestions = [] }) => setQuestions(pendingQuestions))
+      .catch(() => {}); // that it asks is known all the same
+  }, [row.id, row.seq]);
+  const said = questions.map(({ question }) => question).filter(Boolean);
   return (
     <section class="centre-group" aria-label={`Question in ${sessionName(row)}`}>
       <SessionLink id={row.id} />
       <div class="ask card centre-question">
         <Icon name="question" />
-        <p>Asks you something.</p>
+        <p>{said.length ? <Seen text={said.join(" · ")} /> : "Asks you something."}</p>
         <a class="button" href={hrefOf({ view: "session", id: row.id })}>
           Answer
         </a>
@@ -105,7 +118,7 @@ function Recent() {
 function Done({ row }: { row: ApprovalRow }) {
   const hub = useHub();
   const session = hub.row(row.sessionId);
-  const { allowed, text, reason } = verdict(row, hub.me.value?.name);
+  const { allowed, text, reason } = verdict(row, isOwn(row, hub.me.value?.name));
   return (
     <li class={`centre-row ${allowed ? "allowed" : "denied"}`}>
       <Icon name={allowed ? "check" : "cross"} size={14} />

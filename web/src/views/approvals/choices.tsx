@@ -1,10 +1,12 @@
 /** The answers to an approval: the agent's own, "always" with its reach, and no with a reason. */
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { allows, choosing, type Decision, denyOnce, inOrder, type Scope } from "../../app/deciding";
 import type { ApprovalRow } from "../../app/rows";
-import { isComposing } from "../../app/shortcuts";
+import { isComposing, useShortcuts } from "../../app/shortcuts";
 import type { Option } from "../../model/wire.gen";
 import { Icon } from "../../ui/icon";
+import type { CardKeys } from "./focus";
+import { useTyped } from "./typed";
 
 const REACH: readonly [Scope, string][] = [
   ["session", "In this session"],
@@ -19,23 +21,50 @@ const COVERS: Readonly<Record<string, string>> = {
   description: "exactly this request",
 };
 
+/** An agent's own "always", in words. */
+const AGENTS = "the agent remembers it in its own way; the hub cannot take it back";
+
 interface Props {
   approval: ApprovalRow;
   /** What is being told to the hub; null when nothing is. */
   sending: Decision | null;
   choose(decision: Decision): void;
-  /** Whether keys work, and so are shown. */
-  keys: boolean;
+  /** Whether keys decide here; those that do not now are not shown. */
+  keys: CardKeys | false;
 }
+
+type Panel = "always" | "reason";
 
 export function Choices(props: Props) {
-  const [open, setOpen] = useState<"always" | "reason" | null>(null);
-  if (open === "always") return <Always {...props} close={() => setOpen(null)} />;
-  if (open === "reason") return <Reason {...props} close={() => setOpen(null)} />;
-  return <Plain {...props} open={setOpen} />;
+  const [open, setOpen] = useState<Panel | null>(null);
+  const last = useRef<Panel | null>(null);
+  const close = () => {
+    last.current = open;
+    setOpen(null);
+  };
+  if (open === "always") return <Always {...props} close={close} />;
+  if (open === "reason") return <Reason {...props} close={close} />;
+  return <Plain {...props} open={setOpen} left={last.current} />;
 }
 
-function Plain({ approval, sending, choose, keys, open }: Props & { open(what: "always" | "reason"): void }) {
+/** Esc closes what was opened last, and does not stop the turn; who opened it by a key is in it. */
+function usePanel<Element extends HTMLElement>(close: () => void) {
+  const first = useRef<Element>(null);
+  // once: it must not take the focus back from what somebody types into meanwhile
+  useLayoutEffect(() => first.current?.focus({ preventScroll: true }), []);
+  useShortcuts([{ keys: "Escape", label: "Back to the answers", group: "Approvals", run: close }]);
+  return first;
+}
+
+interface PlainProps extends Props {
+  open(what: Panel): void;
+  /** Where somebody comes back from. */
+  left: Panel | null;
+}
+
+function Plain({ approval, sending, choose, keys, open, left }: PlainProps) {
+  const opener = useRef<HTMLButtonElement>(null);
+  useLayoutEffect(() => opener.current?.focus({ preventScroll: true }), []);
   const options = inOrder(approval.options);
   const yes = options.filter(allows);
   const no = options.filter((option) => !allows(option));
@@ -49,13 +78,13 @@ function Plain({ approval, sending, choose, keys, open }: Props & { open(what: "
         type="button"
         class={`button ${look}${option.kind.endsWith("_once") ? " once" : ""}`}
         disabled={busy}
-        aria-keyshortcuts={key || undefined}
+        aria-keyshortcuts={(keys && key) || undefined}
         onClick={() => choose(decision)}
       >
-        <span class="ask-name" title={option.name}>
+        <span class="ask-name" title={option.kind.endsWith("_always") ? `${option.name} (${AGENTS})` : option.name}>
           {sent === JSON.stringify(decision) ? "Deciding…" : option.name || option.optionId}
         </span>
-        {key && keys && <kbd>{key}</kbd>}
+        {key && <Key name={key} keys={keys} />}
       </button>
     );
   };
@@ -67,16 +96,30 @@ function Plain({ approval, sending, choose, keys, open }: Props & { open(what: "
       {no.map((option) => button(option, "", letter(option, "reject_once", "d")))}
       {!no.length && (
         <button type="button" class="button once" disabled={busy} onClick={() => choose(denyOnce(options))}>
-          Deny {keys && <kbd>d</kbd>}
+          Deny <Key name="d" keys={keys} />
         </button>
       )}
+      {keys === "off" && <span class="ask-hint tiny muted">Esc, then a or d</span>}
       <span class="ask-more">
         {yes.length > 0 && (
-          <button type="button" class="button quiet" disabled={busy} onClick={() => open("always")}>
+          <button
+            ref={left === "always" ? opener : null}
+            type="button"
+            class="button quiet"
+            disabled={busy}
+            title="A rule of the hub for exactly this, which Devices lists and takes back"
+            onClick={() => open("always")}
+          >
             Always…
           </button>
         )}
-        <button type="button" class="button quiet" disabled={busy} onClick={() => open("reason")}>
+        <button
+          ref={left === "reason" ? opener : null}
+          type="button"
+          class="button quiet"
+          disabled={busy}
+          onClick={() => open("reason")}
+        >
           Deny with a reason…
         </button>
       </span>
@@ -85,12 +128,17 @@ function Plain({ approval, sending, choose, keys, open }: Props & { open(what: "
   );
 }
 
+/** Its room stays, so that no button moves under a pointer. */
+const Key = ({ name, keys }: { name: string; keys: Props["keys"] }) =>
+  keys && <kbd class={keys === "live" ? "" : "ask-key-off"}>{name}</kbd>;
+
 function Always({ approval, sending, choose, close }: Props & { close(): void }) {
   const [effect, setEffect] = useState<"allow" | "deny">("allow");
+  const first = usePanel<HTMLDivElement>(close);
   const covers = COVERS[approval.request.preview?.type ?? ""] ?? "exactly this request";
   const busy = sending !== null;
   return (
-    <div class="ask-panel" role="group" aria-label="Always">
+    <div ref={first} class="ask-panel" role="group" aria-label="Always" tabIndex={-1}>
       <div class="ask-line">
         <span class="ask-switch">
           {(["allow", "deny"] as const).map((one) => (
@@ -109,8 +157,8 @@ function Always({ approval, sending, choose, close }: Props & { close(): void })
         <Close close={close} />
       </div>
       <p class="small muted">
-        The hub answers {covers} by itself from now on. What it cannot tell apart safely, such as chained commands, is
-        asked about again.
+        A rule of the hub, not of the agent: it answers {covers} by itself from now on, until you take it back. What it
+        cannot tell apart safely, such as chained commands, is asked about again.
       </p>
       <div class="ask-choices">
         {REACH.map(([remember, name]) => (
@@ -130,7 +178,8 @@ function Always({ approval, sending, choose, close }: Props & { close(): void })
 }
 
 function Reason({ approval, sending, choose, close }: Props & { close(): void }) {
-  const [reason, setReason] = useState("");
+  const [reason, setReason] = useTyped(approval.id, "reason", "");
+  const field = usePanel<HTMLTextAreaElement>(close);
   const busy = sending !== null;
   const deny = () => choose({ ...denyOnce(approval.options), ...(reason.trim() && { reason: reason.trim() }) });
   const submit = (event: Event) => {
@@ -160,10 +209,9 @@ function Reason({ approval, sending, choose, close }: Props & { close(): void })
         class="field"
         rows={2}
         maxLength={10_000}
+        ref={field}
         value={reason}
-        // it was asked for by a press of a button just now
-        ref={(field) => field?.focus({ preventScroll: true })}
-        onInput={(event) => setReason(event.currentTarget.value)}
+        onInput={({ currentTarget: { value } }) => setReason(() => value)}
         onKeyDown={keyed}
       />
       <div class="ask-choices">

@@ -1,19 +1,22 @@
 /** A form that an agent asks for. What is wrong is said at the field, once somebody tried to send it. */
 import { useMemo, useState } from "preact/hooks";
 import type { JsonObject } from "../../model/json";
+import { useTyped } from "./typed";
 import { check, type Field, fieldsOf, type Raw, rawOf, type Raws } from "./schema";
 
 interface Props {
   id: string;
+  /** By which what was typed is known again. */
+  mark: string;
   form: JsonObject;
   busy: boolean;
   send(values: JsonObject): void;
   decline(): void;
 }
 
-export function Form({ id, form, busy, send, decline }: Props) {
+export function Form({ id, mark, form, busy, send, decline }: Props) {
   const fields = useMemo(() => fieldsOf(form), [form]);
-  const [raws, setRaws] = useState<Raws>({});
+  const [raws, setRaws] = useTyped<Raws>(mark, "form", {});
   const [tried, setTried] = useState(false);
   const { values, errors } = check(fields, raws);
   const wrong = Object.keys(errors).length;

@@ -7,9 +7,9 @@ import { PreviewDiff } from "../diff/lazy";
 import { Seen } from "./hidden";
 import { below } from "./words";
 
-/** What is shown of a long text before somebody asks for the rest. */
-const LINES = 14;
-const LETTERS = 1600;
+/** What is shown of a text before somebody asks for the rest; its box scrolls, and says how much is below. */
+const LINES = 400;
+const LETTERS = 20_000;
 
 export function Preview({ approval, cwd }: { approval: ApprovalRow; cwd: string | undefined }) {
   const { preview, toolInput, description } = approval.request;
@@ -32,7 +32,7 @@ export function Preview({ approval, cwd }: { approval: ApprovalRow; cwd: string 
 
 function Change({ preview, cwd }: { preview: DiffPreview; cwd: string | undefined }) {
   const near = useMemo(() => ({ ...preview, path: below(preview.path, cwd) }), [preview, cwd]);
-  return <PreviewDiff preview={near} />;
+  return <PreviewDiff preview={near} first />;
 }
 
 function Long({ text, kind }: { text: string; kind: "command" | "words" }) {

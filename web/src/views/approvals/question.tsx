@@ -11,6 +11,7 @@ import { hostOf } from "../text/links";
 import { useCountdown } from "./clocks";
 import { Form } from "./form";
 import { Seen } from "./hidden";
+import { forget, useTyped } from "./typed";
 
 interface Props {
   question: Question;
@@ -19,6 +20,8 @@ interface Props {
 
 interface Answering {
   id: string;
+  /** Ids of questions may come again; this does not. */
+  mark: string;
   busy: boolean;
   send(answer: Answer): void;
   decline(): void;
@@ -28,6 +31,7 @@ export function QuestionCard({ question, aside }: Props) {
   const hub = useHub();
   const open = useOpen();
   const [state, setState] = useState<"open" | "sending" | "sent">("open");
+  const mark = `${open.id} ${question.questionId} ${question.timestamp}`;
   const [failed, setFailed] = useState("");
   const send = async (answer: Answer) => {
     setState("sending");
@@ -35,6 +39,7 @@ export function QuestionCard({ question, aside }: Props) {
     try {
       await answerQuestion(hub, open.id, question.questionId, answer);
       setState("sent");
+      forget(mark);
     } catch (error) {
       setState("open");
       setFailed(words(error));
@@ -43,12 +48,13 @@ export function QuestionCard({ question, aside }: Props) {
   const left = useCountdown(question.expiresAt);
   const answering = {
     id: `q-${question.questionId}`,
+    mark,
     busy: state !== "open",
     send: (answer: Answer) => void send(answer),
     decline: () => void send(null),
   };
   return (
-    <section class="ask card" aria-label="Question">
+    <section class="ask card" tabIndex={-1} aria-label="Question">
       <header class="ask-head">
         <Icon name="question" />
         <h2 class="ask-title">
@@ -115,20 +121,22 @@ function Page({ url, busy, send, decline }: Answering & { url: string }) {
   );
 }
 
-function Options({ id, question, busy, send, decline }: Answering & { question: Question }) {
+function Options({ id, mark, question, busy, send, decline }: Answering & { question: Question }) {
   const options = question.options ?? [];
   const many = question.multiSelect ?? false;
-  const [chosen, setChosen] = useState<readonly string[]>(
+  const [chosen, setChosen] = useTyped<readonly string[]>(
+    mark,
+    "chosen",
     question.defaultValue !== undefined && options.includes(question.defaultValue) ? [question.defaultValue] : [],
   );
-  const [other, setOther] = useState("");
+  const [other, setOther] = useTyped(mark, "other", "");
   const own = other.trim();
   const all = [...options.filter((option) => chosen.includes(option)), ...(own ? [own] : [])];
   const pick = (option: string, on: boolean) => {
     if (many) setChosen((before) => (on ? [...before, option] : before.filter((one) => one !== option)));
     else {
-      setChosen([option]);
-      setOther("");
+      setChosen(() => [option]);
+      setOther(() => "");
     }
   };
   const submit = (event: SubmitEvent) => {
@@ -156,9 +164,9 @@ function Options({ id, question, busy, send, decline }: Answering & { question: 
           placeholder={many ? "Something else as well…" : "Something else…"}
           aria-label="Something else"
           value={other}
-          onInput={(event) => {
-            setOther(event.currentTarget.value);
-            if (!many && event.currentTarget.value) setChosen([]);
+          onInput={({ currentTarget: { value } }) => {
+            setOther(() => value);
+            if (!many && value) setChosen(() => []);
           }}
         />
       </fieldset>
@@ -167,8 +175,8 @@ function Options({ id, question, busy, send, decline }: Answering & { question: 
   );
 }
 
-function Free({ id, question, busy, send, decline }: Answering & { question: Question }) {
-  const [text, setText] = useState(question.defaultValue ?? "");
+function Free({ id, mark, question, busy, send, decline }: Answering & { question: Question }) {
+  const [text, setText] = useTyped(mark, "text", question.defaultValue ?? "");
   const submit = (event: Event) => {
     event.preventDefault();
     if (text.trim()) send(text.trim());
@@ -181,7 +189,7 @@ function Free({ id, question, busy, send, decline }: Answering & { question: Que
         rows={2}
         aria-label="Your answer"
         value={text}
-        onInput={(event) => setText(event.currentTarget.value)}
+        onInput={({ currentTarget: { value } }) => setText(() => value)}
         onKeyDown={(event) => {
           if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.isComposing) submit(event);
         }}

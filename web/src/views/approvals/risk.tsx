@@ -1,4 +1,4 @@
-/** How risky it is, and why. From high on the reasons stand open. */
+/** How risky it is, and why. From high on the reasons stand before what would be done, open. */
 import type { RiskLevel } from "../../model/wire.gen";
 import { Seen } from "./hidden";
 
@@ -16,21 +16,55 @@ export function RiskChip({ level }: { level: string }) {
   return <span class={`chip ${chip}`}>{word}</span>;
 }
 
-export function RiskReasons({ level, reasons }: { level: string; reasons: readonly string[] }) {
+/** Whether nobody should decide before they know why. */
+export const isRisky = (level: string): boolean => level === "high" || level === "critical";
+
+interface Reasons {
+  level: string;
+  reasons: readonly string[];
+}
+
+/** For what is not risky: there for who wants to know. */
+export function RiskReasons({ level, reasons }: Reasons) {
   if (!reasons.length) return null;
   return (
-    <details class="ask-reasons" open={level === "high" || level === "critical"}>
+    <details class="ask-reasons">
       <summary>Why {levelOf(level).word.toLowerCase()}?</summary>
-      <ul>
-        {reasons.map((reason) => (
-          <li key={reason}>
-            {reason.split("`").map((part, place) => {
-              const seen = <Seen key={place} text={part} />;
-              return place % 2 ? <code key={place}>{seen}</code> : seen;
-            })}
-          </li>
-        ))}
-      </ul>
+      <List reasons={reasons} />
     </details>
+  );
+}
+
+/** Reasons that are shown at once; more of them push what they are about out of sight. */
+const FIRST = 3;
+
+export function RiskWarning({ level, reasons }: Reasons) {
+  if (!reasons.length) return null;
+  const rest = reasons.slice(FIRST);
+  return (
+    <div class="ask-reasons ask-warning" role="group" aria-label={`Why ${levelOf(level).word.toLowerCase()}`}>
+      <List reasons={reasons.slice(0, FIRST)} />
+      {rest.length > 0 && (
+        <details>
+          <summary>{rest.length === 1 ? "1 more reason" : `${rest.length} more reasons`}</summary>
+          <List reasons={rest} />
+        </details>
+      )}
+    </div>
+  );
+}
+
+function List({ reasons }: { reasons: readonly string[] }) {
+  return (
+    <ul>
+      {reasons.map((reason) => (
+        <li key={reason}>
+          {reason.split("`").map((part, place) => {
+            const seen = <Seen key={place} text={part} />;
+            return place % 2 ? <code key={place}>{seen}</code> : seen;
+          })}
+        </li>
+      ))}
+    </ul>
   );
 }

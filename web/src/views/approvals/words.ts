@@ -50,13 +50,13 @@ export interface Verdict {
 const text = (value: Json | undefined): string => (typeof value === "string" ? value : "");
 
 /** `Allowed by phone`, `Denied by rule always:rule_1`, `Denied: nobody decided in time`. */
-export function verdict(row: ApprovalRow, me?: string): Verdict {
+export function verdict(row: ApprovalRow, own = false): Verdict {
   const { approved, resolvedBy, reason } = row.decision ?? {};
   const allowed = approved === true;
   const word = allowed ? "Allowed" : "Denied";
   const by = row.decidedBy ?? "";
   const who: Record<string, string> = {
-    user: by && by === me ? `${word} by you (${by})` : `${word}${by && by !== "user" ? ` by ${by}` : ""}`,
+    user: by && own ? `${word} by you (${by})` : `${word}${by && by !== "user" ? ` by ${by}` : ""}`,
     policy: `${word} by rule${by && by !== "policy" ? ` ${by}` : ""}`,
     timeout: `${word}: nobody decided in time`,
     cancelled: "Withdrawn: the agent does not wait for it any more",

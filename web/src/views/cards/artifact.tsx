@@ -4,8 +4,9 @@
  * Pages are shown by the hub's preview in a sandboxed frame, in which no script runs; everything else is text or a
  * picture of this origin. Nothing is fetched before somebody asks, except pictures.
  */
-import { useEffect, useState } from "preact/hooks";
+import { useContext, useEffect, useState } from "preact/hooks";
 import { path } from "../../app/api";
+import { HubContext } from "../../app/context";
 import { languageOf } from "../../diff/language";
 import { isObject, textOf } from "../../model/json";
 import type { Artifact, Json } from "../../model/wire.gen";
@@ -49,12 +50,21 @@ export function lookOf({ name, type }: Made): readonly [Look, IconName] {
   return languageOf(name) ? ["text", "file"] : ["none", "file"];
 }
 
+/** A path as people say it. */
+export const below = (within: string, place: string): string =>
+  within && place.startsWith(`${within}/`) ? place.slice(within.length + 1) : place;
+
+/** In the transcript, after the calls that made it. A text is there already, in the call that wrote it. */
 export function ArtifactCard({ item }: { item: Artifact }) {
   useVersion(item);
   const made = madeOf(item.artifact);
-  const session = useSource().session.value?.fields.id ?? "";
-  const [open, toggle] = useFold(item, made !== null && lookOf(made)[0] === "image");
-  return made && <MadeCard made={made} session={session} open={open} toggle={toggle} />;
+  const look = made ? lookOf(made)[0] : "none";
+  const { id = "", workingDirectory = "" } = useSource().session.value?.fields ?? {};
+  const [open, toggle] = useFold(item, look === "image");
+  if (!made || look === "text") return null;
+  return (
+    <MadeCard made={{ ...made, path: below(workingDirectory, made.path) }} session={id} open={open} toggle={toggle} />
+  );
 }
 
 interface MadeProps {
@@ -64,8 +74,11 @@ interface MadeProps {
   toggle(): void;
 }
 
-export function MadeCard({ made, session, open, toggle }: MadeProps) {
-  const [look, icon] = lookOf(made);
+export function MadeCard({ made, session, open: wanted, toggle }: MadeProps) {
+  const isServed = useContext(HubContext) !== null; // an exported session has nobody to ask for files
+  const [kind, icon] = lookOf(made);
+  const look = isServed ? kind : "none";
+  const open = wanted && look !== "none";
   const url = path("sessions", session, "artifacts", made.id);
   return (
     <article class={`artifact card${open ? " call-open" : ""}`}>
@@ -83,7 +96,7 @@ export function MadeCard({ made, session, open, toggle }: MadeProps) {
             </span>
           )}
         </button>
-        {made.type !== "nextjs_app" && (
+        {isServed && made.type !== "nextjs_app" && (
           <a
             class="button quiet icon"
             href={url}
@@ -100,7 +113,7 @@ export function MadeCard({ made, session, open, toggle }: MadeProps) {
   );
 }
 
-function Preview({ look, made, url }: { look: Look; made: Made; url: string }) {
+export function Preview({ look, made, url }: { look: Look; made: Made; url: string }) {
   if (look === "image") return <img class="artifact-image" src={url} alt={made.name} loading="lazy" />;
   if (look === "page") return <iframe class="artifact-page" sandbox="" src={url} title={made.name} loading="lazy" />;
   return <TextPreview look={look} made={made} url={url} />;
@@ -136,8 +149,9 @@ function TextPreview({ look, made, url }: { look: Look; made: Made; url: string 
 
 async function read(url: string, signal: AbortSignal): Promise<string> {
   const answer = await fetch(new URL(url, document.baseURI), { signal, credentials: "same-origin" });
-  if (!answer.ok) throw new Error(answer.status === 404 ? "the file is not there any more" : `status ${answer.status}`);
+  if (!answer.ok) throw new Error(answer.status === 404 ? "the file is not there" : `status ${answer.status}`);
   const text = await answer.text();
+  if (text.includes("\0")) throw new Error("it is no text");
   return text.length > LIMIT ? `${text.slice(0, LIMIT)}\n…` : text;
 }
 

@@ -1,7 +1,7 @@
 /** What is behind the line of a tool call, by its kind. Fetched when the first one is opened. */
 import type { ComponentType } from "preact";
 import type { GitOperation, ToolCall } from "../../model/wire.gen";
-import { useSource } from "../text/source";
+import { useSource, useVersion } from "../text/source";
 import { useFamily } from "./family";
 import { Agent } from "./agent";
 import { Generic } from "./generic";
@@ -26,6 +26,7 @@ const BODIES: Partial<Record<Kind, ComponentType<{ call: ToolCall }>>> = {
 };
 
 export function Body({ call }: { call: ToolCall }) {
+  useVersion(call);
   const View = BODIES[kindOf(call)] ?? Generic;
   return (
     <div class="call-body">

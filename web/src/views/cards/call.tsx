@@ -100,6 +100,7 @@ const steps = (count: number): string => (count === 1 ? "1 step" : `${count} ste
 const WORTH = 1000;
 
 function Took({ call }: { call: ToolCall }) {
+  useVersion(call);
   const running = call.status === "executing";
   const now = useMoment(running);
   const since = call.executingAt ? Date.parse(call.executingAt) : NaN;

@@ -3,10 +3,11 @@ import { fieldOf, first, isObject } from "../../model/json";
 import { PATH_KEYS } from "../../model/tables.gen";
 import type { Approval, DiffPreview, Json, ToolCall } from "../../model/wire.gen";
 import { Changes, Diff, Patch, PreviewDiff } from "../diff/lazy";
-import { useSource } from "../text/source";
+import { useSource, useVersion } from "../text/source";
 import { Generic } from "./generic";
 
 export function Changed({ call }: { call: ToolCall }) {
+  useVersion(call);
   const source = useSource();
   if (call.files?.length) return <Changes files={call.files} />;
   if (call.structured?.type === "file_diff") {

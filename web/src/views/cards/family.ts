@@ -3,6 +3,7 @@ import { type Signal, signal } from "@preact/signals";
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { Approval, Custom, Thought, ToolCall } from "../../model/wire.gen";
+import { useVersion } from "../text/source";
 
 /** What stands in a run of calls. */
 export type Step = ToolCall | Approval | Thought;
@@ -32,6 +33,7 @@ export class Families {
 export const FamiliesContext = createContext<Families>(new Families());
 
 export function useFamily(call: ToolCall): { children: readonly Step[]; unasked: boolean } {
+  useVersion(call);
   const family = useContext(FamiliesContext).of(call);
   return { children: family.children.value, unasked: family.unasked.value !== null };
 }

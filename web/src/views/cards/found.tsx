@@ -1,13 +1,14 @@
 /** What a search found, by file. */
 import { useState } from "preact/hooks";
 import type { SearchMatch, ToolCall } from "../../model/wire.gen";
-import { useSource } from "../text/source";
+import { useSource, useVersion } from "../text/source";
 import { short } from "./kinds";
 import { Output, unfenced } from "./output";
 
 const SHOWN = 40;
 
 export function Found({ call }: { call: ToolCall }) {
+  useVersion(call);
   const [all, setAll] = useState(false);
   const cwd = useSource().session.peek()?.fields.workingDirectory ?? "";
   if (call.structured?.type !== "search_results") return <Output text={unfenced(call.output ?? "")} />;

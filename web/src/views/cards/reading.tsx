@@ -4,11 +4,13 @@ import type { ToolCall } from "../../model/wire.gen";
 import { Code } from "../code/code";
 import { firstLineOf, pathsOf } from "./kinds";
 import { Output, unfenced } from "./output";
+import { useVersion } from "../text/source";
 
 /** Numbers that the tool put before each line itself. */
 const NUMBERED = /^ *(\d+)(?:\t|→|\| ?)/;
 
 export function Reading({ call }: { call: ToolCall }) {
+  useVersion(call);
   if (call.status !== "completed" || !call.output) return <Output text={call.output ?? ""} />;
   const path = pathsOf(call, "")[0] ?? "";
   const { text, from } = lines(unfenced(call.output), firstLineOf(call));

@@ -6,12 +6,14 @@ import { Copy } from "../../ui/copy";
 import { Ansi, FedScreen } from "../text/ansi";
 import { useFed } from "../text/growing";
 import { commandOf, exitOf } from "./kinds";
+import { useVersion } from "../text/source";
 
 /** Lines that are shown while it runs, and afterwards. */
 const LIVE = 12;
 const REST = 24;
 
 export function Terminal({ call }: { call: ToolCall }) {
+  useVersion(call);
   const [all, setAll] = useState(false);
   const running = call.status === "executing";
   const output = outputOf(call);
@@ -41,7 +43,7 @@ export function Terminal({ call }: { call: ToolCall }) {
       )}
       {shown.length > 0 ? (
         <div class={all ? "term-output term-all" : "term-output"} tabIndex={0} role="group" aria-label="Output">
-          <Ansi lines={shown} />
+          <Ansi lines={shown} gradually={all} />
           <div class="output-tools">
             <Copy text={() => plainText(output)} label="Copy output" />
           </div>

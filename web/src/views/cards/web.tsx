@@ -2,8 +2,10 @@
 import type { ToolCall, WebOperation } from "../../model/wire.gen";
 import { hostOf } from "../text/links";
 import { Output, unfenced } from "./output";
+import { useVersion } from "../text/source";
 
 export function Web({ call }: { call: ToolCall }) {
+  useVersion(call);
   const found = call.structured?.type === "web_content" ? call.structured : null;
   return (
     <div class="web">

@@ -34,6 +34,8 @@ const LIMIT = 200;
 const REST = 300;
 /** Folding fewer lines than this saves nobody anything. */
 const SLACK = 5;
+/** Lines of code beyond which it is folded where nobody says otherwise. */
+export const FOLDED = LIMIT + SLACK;
 
 export function Code(props: Props) {
   const { text, language = "", startLine = 1, lineNumbers = false, limit = LIMIT, open = false, bare = false } = props;

@@ -1,20 +1,25 @@
-/** Colours for code inside of ready HTML: the blocks that stand within lists and quotes of Markdown. */
+/** Colours for code inside of ready HTML: the blocks of Markdown, also those within lists and quotes. */
 import { colours } from "../../text/highlight/queue";
 import { type Line, parts } from "../../text/highlight/spans";
 
 const BLOCKS = 'pre > code[class^="language-"]';
 
-/** Colour every block below `root`, when there is time. Gives what stops it. */
-export function colourWithin(root: Element): () => void {
-  const stop = new AbortController();
-  for (const code of root.querySelectorAll(BLOCKS)) void colourOne(code, stop.signal);
-  return () => stop.abort();
-}
+/** What was coloured, or cannot be: its text by then. */
+const done = new WeakMap<Element, string>();
 
-async function colourOne(code: Element, signal: AbortSignal): Promise<void> {
-  const text = code.textContent ?? "";
-  const lines = await colours(text, code.className.slice("language-".length), signal);
-  if (lines && !signal.aborted && code.textContent === text) code.replaceChildren(...nodes(text, lines));
+/** Colour every block below `root`, when there is time: all at once, as each time the page is drawn costs. */
+export async function colourWithin(root: Element): Promise<void> {
+  const blocks = [...root.querySelectorAll(BLOCKS)]
+    .map((code) => ({ code, text: code.textContent ?? "" }))
+    .filter(({ code, text }) => done.get(code) !== text);
+  for (const { code, text } of blocks) done.set(code, text);
+  const read = await Promise.all(
+    blocks.map(({ code, text }) => colours(text, code.className.slice("language-".length))),
+  );
+  for (const [index, { code, text }] of blocks.entries()) {
+    const lines = read[index];
+    if (lines && code.textContent === text) code.replaceChildren(...nodes(text, lines));
+  }
 }
 
 function* nodes(text: string, lines: readonly Line[]): Generator<Node | string> {

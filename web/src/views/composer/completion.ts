@@ -22,7 +22,8 @@ export interface Suggestion {
 }
 
 const COMMAND = /^\/([^\s/]*)$/;
-const FILE = /(?:^|[\s([{"'])@([^\s@]*)$/;
+/** Names may have spaces in them; whether one has is for the files to say. */
+const FILE = /(?:^|[\s([{"'])@((?:[^\s@][^\n@]{0,200})?)$/;
 
 export function triggerAt(text: string, caret: number): Trigger | null {
   const before = text.slice(0, caret);
@@ -62,6 +63,9 @@ export function rank(text: string, wanted: string): number {
   return 3;
 }
 
+/** It goes on behind a space: a file's name, or only the next word of the text. */
+export const isSpaced = (query: string): boolean => /\s/.test(query);
+
 export interface Entry {
   path: string;
   directory: boolean;
@@ -70,11 +74,13 @@ export interface Entry {
 /** Files and directories that fit, by name before path, short before long. */
 export function filesFor(query: string, entries: readonly Entry[], most = 50): Suggestion[] {
   const wanted = query.toLowerCase();
+  // words after a name are no letters to be looked for one by one
+  const worst = isSpaced(query) ? 2.5 : NO - 0.5;
   const scored = entries.flatMap((entry) => {
     const path = entry.path.toLowerCase();
     const score = Math.min(rank(path.slice(path.lastIndexOf("/") + 1), wanted), rank(path, wanted) + 0.5);
     const inside = query.endsWith("/") && path.startsWith(wanted) ? -1 : score;
-    return inside < NO ? [{ entry, score: inside }] : [];
+    return inside <= worst ? [{ entry, score: inside }] : [];
   });
   scored.sort((one, other) => one.score - other.score || one.entry.path.length - other.entry.path.length);
   return scored.slice(0, most).map(({ entry: { path, directory } }) => ({

@@ -17,6 +17,7 @@ import { Stopping } from "../../app/stopping";
 import { attempt } from "../../app/toasts";
 import type { Json, Message } from "../../model/wire.gen";
 import { Icon } from "../../ui/icon";
+import { leaveForCard } from "../approvals/focus";
 import { Attached } from "./attached";
 import { Controls } from "./controls";
 import { useDropped } from "./drops";
@@ -25,7 +26,7 @@ import { Files } from "./files";
 import { Meter } from "./meter";
 import { Note } from "./note";
 import { policyWords } from "./policy";
-import { StopButton, StopStage } from "./stop";
+import { StopButton, StopNext, StopStage } from "./stop";
 import { Sending, Waiting } from "./waiting";
 
 interface Editing {
@@ -78,9 +79,19 @@ function SessionComposer() {
       label: "Stop the turn; again: force",
       group: "Composer",
       when: () => stopping.turnId.value !== null,
-      run: () => stopping.press(),
+      run: () => press(),
     },
   ]);
+  const [hadNext, setHadNext] = useState(false);
+  const press = () => {
+    setHadNext(waiting.length > 0);
+    stopping.press();
+  };
+  // it is said until all that waited is over
+  const isOver = !running && !waiting.length;
+  useEffect(() => {
+    if (isOver) setHadNext(false);
+  }, [isOver]);
 
   const refusal = hub.me.value === null ? "" : whyNot(hub.may("prompt"), status);
   const cwd = hub.row(open.id)?.cwd ?? session?.fields.workingDirectory ?? "";
@@ -128,9 +139,14 @@ function SessionComposer() {
     if (editing) return void save(editing.promptId);
     const [text, mentions, pictures] = [draft.text.value, draft.mentioned(), draft.pictures.value];
     draft.clear();
+    open.sent.value += 1;
     void outbox.send(promptOf(text, mentions, pictures, cwd), text, mentions, pictures, session?.fields.seq ?? 0);
   };
-  const acts = { send, stop: () => stopping.press(), "edit-last": editLast, leave };
+  // who is in the field while something waits may want its keys: only the next Esc is for the turn
+  const stop = () => {
+    if (stopping.stage.value !== null || !leaveForCard()) press();
+  };
+  const acts = { send, stop, "edit-last": editLast, leave };
 
   const over = useDropped((found) => {
     if (!refusal) add(found);
@@ -141,6 +157,7 @@ function SessionComposer() {
     <section class={`composer ${over && !refusal ? "over" : ""}`} aria-label="Composer">
       <Waiting list={waiting} editing={editing?.promptId ?? null} edit={edit} />
       <Sending list={outbox.sending.value} />
+      {hadNext && <StopNext list={waiting} close={() => setHadNext(false)} />}
       <StopStage stopping={stopping} />
       {outbox.failed.value && (
         <Note kind="bad" close={() => (outbox.failed.value = null)}>
@@ -195,7 +212,7 @@ function SessionComposer() {
             </span>
           )}
           <Meter />
-          <StopButton stopping={stopping} />
+          <StopButton stopping={stopping} press={press} />
           <button
             type="button"
             class={`button primary composer-send ${label === "Send" ? "icon" : ""}`}

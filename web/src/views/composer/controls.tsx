@@ -33,10 +33,12 @@ function Control({ what }: { what: Choosable }) {
   };
   const pending = wanted !== null && wanted !== what.value;
   const value = pending ? wanted : what.value;
+  const chosen = what.options.find((option) => option.value === value);
+  const shown = chosen?.name ?? (String(value) || what.name);
   const told = {
     "aria-label": what.name,
     "aria-busy": pending,
-    title: what.about || what.name,
+    title: what.options.length ? `${what.name}: ${shown}\n${what.about}`.trim() : what.about || what.name,
     disabled: pending || !hub.may("prompt"),
   };
   if (!what.options.length) {
@@ -52,11 +54,13 @@ function Control({ what }: { what: Choosable }) {
       </label>
     );
   }
-  const known = what.options.some((option) => option.value === value);
   return (
     <span class={`composer-control ${pending ? "pending" : ""}`}>
+      <span class="composer-chosen cut" aria-hidden="true">
+        {shown}
+      </span>
       <select {...told} value={String(value)} onChange={(event) => void choose(event.currentTarget.value)}>
-        {!known && <option value={String(value)}>{String(value) || what.name}</option>}
+        {!chosen && <option value={String(value)}>{shown}</option>}
         {what.options.map((option) => (
           <option key={option.value} value={option.value} title={option.about}>
             {option.group ? `${option.group}: ${option.name}` : option.name}

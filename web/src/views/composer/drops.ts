@@ -4,7 +4,7 @@
  * They are taken wherever they fall: who aims beside the composer means it all the same, and a browser left alone would
  * leave the page for the file. Text that is dragged goes its own way.
  */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 const hasFiles = ({ dataTransfer }: DragEvent): boolean => dataTransfer?.types.includes("Files") ?? false;
 
@@ -13,7 +13,7 @@ export function useDropped(take: (files: File[]) => void): boolean {
   const [over, setOver] = useState(false);
   const now = useRef(take);
   now.current = take;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const moved = (event: DragEvent) => {
       if (!hasFiles(event)) return;
       event.preventDefault();

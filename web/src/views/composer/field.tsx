@@ -2,7 +2,7 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Draft } from "../../app/drafts";
 import type { Json } from "../../model/wire.gen";
-import { commandsFor, filesFor, type Suggestion, triggerAt } from "./completion";
+import { commandsFor, filesFor, isSpaced, type Suggestion, triggerAt } from "./completion";
 import type { Files } from "./files";
 import { type Act, actOf, isTouch } from "./keys";
 import { optionId, Popup } from "./popup";
@@ -83,7 +83,7 @@ export function Field({ draft, files, commands, disabled, editing, placeholder, 
   };
   return (
     <>
-      {open && (list.length > 0 || trigger.kind === "file") && (
+      {open && (list.length > 0 || (trigger.kind === "file" && !isSpaced(trigger.query))) && (
         <Popup id={LIST} kind={trigger.kind} list={list} chosen={place} looking={files.looking.value} take={take} />
       )}
       <textarea

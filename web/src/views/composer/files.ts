@@ -5,7 +5,7 @@
 import { signal } from "@preact/signals";
 import { path } from "../../app/api";
 import type { Hub } from "../../app/hub";
-import type { Entry } from "./completion";
+import { type Entry, isSpaced } from "./completion";
 
 const DIRECTORIES = 60;
 const FRESH = 30_000;
@@ -37,7 +37,8 @@ export class Files {
       void this.#walk();
     }
     const typed = query.slice(0, Math.max(0, query.lastIndexOf("/")));
-    if (typed && !this.#listed.has(typed)) await this.#list(typed);
+    const mayBe = !isSpaced(query) || this.#known.has(typed);
+    if (typed && mayBe && !this.#listed.has(typed)) await this.#list(typed);
   }
 
   async #walk(): Promise<void> {

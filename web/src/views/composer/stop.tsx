@@ -1,10 +1,15 @@
 /** What became of Stop, until the turn has ended. */
-import { useHub } from "../../app/context";
+import { useState } from "preact/hooks";
+import { cancelQueued } from "../../app/commands";
+import { useHub, useOpen } from "../../app/context";
+import type { Queued } from "../../app/queue";
 import { DEADLINE, type Stop, type Stopping } from "../../app/stopping";
+import { attempt } from "../../app/toasts";
 import { Icon } from "../../ui/icon";
 import { useNow } from "../../ui/now";
+import { Note } from "./note";
 
-export function StopButton({ stopping }: { stopping: Stopping }) {
+export function StopButton({ stopping, press }: { stopping: Stopping; press(): void }) {
   const stage = stopping.stage.value;
   if (stopping.turnId.value === null) return null;
   const again = stage !== null && !stage.failed;
@@ -17,11 +22,42 @@ export function StopButton({ stopping }: { stopping: Stopping }) {
       aria-keyshortcuts="Escape"
       title={`${name} (Esc)`}
       disabled={again && stage.forced}
-      onClick={() => stopping.press()}
+      onClick={press}
     >
       <Icon name="stop" />
       {again && !stage.forced && <span>Force</span>}
     </button>
+  );
+}
+
+interface NextProps {
+  /** Prompts that still wait. */
+  list: readonly Queued[];
+  close(): void;
+}
+
+/** A stop ends one turn: whoever has queued prompts is told that the next one runs, and can take them back. */
+export function StopNext({ list, close }: NextProps) {
+  const hub = useHub();
+  const { id } = useOpen();
+  const [busy, setBusy] = useState(false);
+  const clear = async () => {
+    setBusy(true);
+    const done = await attempt("Not all of them were removed", async () => {
+      for (const { promptId } of list) await cancelQueued(hub, id, promptId);
+    });
+    setBusy(false);
+    if (done) close();
+  };
+  if (!list.length) return <Note close={close}>Stop ends one turn only: the prompt that waited runs now.</Note>;
+  const count = list.length === 1 ? "1 queued prompt runs" : `${list.length} queued prompts run`;
+  return (
+    <Note close={close}>
+      Stop ends one turn only: {count} next.{" "}
+      <button type="button" class="button" disabled={busy} onClick={() => void clear()}>
+        {busy ? "Removing…" : list.length === 1 ? "Remove it" : "Remove them"}
+      </button>
+    </Note>
   );
 }
 

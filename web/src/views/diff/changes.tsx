@@ -88,6 +88,6 @@ export function FileChangeView({ change, fold }: { change: FileChange; fold?: Fo
   );
 }
 
-export function PreviewDiff({ preview }: { preview: DiffPreview }) {
-  return <Patch path={preview.path} patch={preview.diff} />;
+export function PreviewDiff({ preview, first }: { preview: DiffPreview; first?: boolean | undefined }) {
+  return <Patch path={preview.path} patch={preview.diff} first={first} />;
 }

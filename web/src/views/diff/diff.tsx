@@ -13,6 +13,8 @@ interface Common {
   counts?: Counts | undefined;
   language?: string | undefined;
   fold?: Fold | undefined;
+  /** What changes is to be seen first, in the box that scrolls around it. */
+  first?: boolean | undefined;
 }
 
 export interface DiffProps extends Common {
@@ -40,7 +42,13 @@ export function Patch({ patch, ...common }: PatchProps) {
     return (
       <div class="diff-files">
         {files.map((diff, index) => (
-          <FileView key={index} path={pathOf(diff, common.path)} diff={diff} showAll={showAll} />
+          <FileView
+            key={index}
+            path={pathOf(diff, common.path)}
+            diff={diff}
+            showAll={showAll}
+            first={common.first && index === 0}
+          />
         ))}
       </div>
     );

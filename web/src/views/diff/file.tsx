@@ -1,7 +1,8 @@
 /** One changed file: its head, its rows, and what must be said of it beside them. */
-import { useMemo, useRef } from "preact/hooks";
+import type { RefObject } from "preact";
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { languageOf } from "../../diff/language";
-import type { DiffRow, FileDiff, LineRow } from "../../diff/rows";
+import { type DiffRow, type FileDiff, type LineRow, tightened } from "../../diff/rows";
 import { isTurning, visible } from "../../text/highlight/odd";
 import { useNear } from "../code/near";
 import { useLineColours } from "./colours";
@@ -17,27 +18,28 @@ export interface FileProps {
   counts?: Counts | undefined;
   language?: string | undefined;
   fold?: Fold | undefined;
+  /** What changes is to be seen first, in the box that scrolls around it. */
+  first?: boolean | undefined;
   /** Give the rows beyond the limit too. */
   showAll?: (() => void) | undefined;
 }
 
-export function FileView({ path, diff, counts, language, fold, showAll, ...props }: FileProps) {
+export function FileView({ path, diff, counts, language, fold, first = false, showAll, ...props }: FileProps) {
   const ref = useRef<HTMLElement>(null);
   const width = useWidth(ref);
   const near = useNear(ref);
   const open = fold?.open ?? true;
   const kind = kindOf(diff, props.kind);
   const facts = useMemo(() => factsOf(diff.rows), [diff.rows]);
-  const colours = useLineColours(diff.rows, language ?? languageOf(path), near && open);
+  const narrow = isNarrow(width);
+  const rows = useMemo(() => (first && narrow ? tightened(diff.rows, 1) : diff.rows), [diff.rows, first && narrow]);
+  const colours = useLineColours(rows, language ?? languageOf(path), near && open);
   const drawn = open && facts.lines > 0 && !diff.binary && diff.added + diff.removed > 0;
   const oneSided = kind === "created" || kind === "deleted";
   const room = roomOf(oneSided ? 0 : (width ?? 0), chosen.value);
+  useFirstChange(ref, first && drawn && width !== null);
   return (
-    <section
-      ref={ref}
-      class={`diff${isNarrow(width) ? " diff-narrow" : ""}`}
-      aria-label={`Changes of ${visible(path)}`}
-    >
+    <section ref={ref} class={`diff${narrow ? " diff-narrow" : ""}`} aria-label={`Changes of ${visible(path)}`}>
       <Head
         path={path}
         from={kind === "renamed" ? (diff.before ?? undefined) : undefined}
@@ -55,7 +57,7 @@ export function FileView({ path, diff, counts, language, fold, showAll, ...props
           {drawn && width !== null && (
             <Rows
               label={visible(path)}
-              rows={diff.rows}
+              rows={rows}
               colours={colours}
               returns={facts.ends === "crlf"}
               split={room.layout === "split"}
@@ -69,6 +71,22 @@ export function FileView({ path, diff, counts, language, fold, showAll, ...props
     </section>
   );
 }
+
+/** Scroll to what changes, with a line of what is before it: nobody decides on lines that stay. */
+function useFirstChange(ref: RefObject<HTMLElement | null>, drawn: boolean): void {
+  useLayoutEffect(() => {
+    const change = ref.current?.querySelector(".diff-code.diff-added, .diff-code.diff-removed");
+    const box = ref.current?.closest(".ask-body");
+    if (!drawn || !change || !box) return;
+    const head = ref.current?.querySelector(".diff-head")?.getBoundingClientRect().height ?? 0;
+    const { top, height } = change.getBoundingClientRect();
+    const before = top - box.getBoundingClientRect().top - head - Math.min(height, CONTEXT);
+    if (before > 0) box.scrollTop += before;
+  }, [drawn]);
+}
+
+/** Pixels: a line of code. */
+const CONTEXT = 22;
 
 /** Rows beyond which nobody sees that there was less room. */
 const ENOUGH = 100;

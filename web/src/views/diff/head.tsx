@@ -1,8 +1,11 @@
 /** The head of a changed file: which file, what became of it, how much, and how to look at it. */
+import { useContext } from "preact/hooks";
 import { visible } from "../../text/highlight/odd";
 import { Copy } from "../../ui/copy";
 import { Icon } from "../../ui/icon";
+import { short } from "../cards/kinds";
 import { odd } from "../code/line";
+import { SourceContext } from "../text/source";
 import { chosen, type Room, wrapped } from "./layout";
 
 export type Kind = "created" | "deleted" | "renamed" | "modified";
@@ -39,6 +42,7 @@ interface Props {
 
 export function Head({ path, from, kind, counts, remarks, fold, room }: Props) {
   const chip = CHIPS[kind];
+  const within = useContext(SourceContext)?.session.peek()?.fields.workingDirectory ?? "";
   return (
     <header class="diff-head">
       {fold && (
@@ -53,7 +57,7 @@ export function Head({ path, from, kind, counts, remarks, fold, room }: Props) {
         </button>
       )}
       {!fold && <Icon name="file" size={14} />}
-      <Path path={path} from={from} />
+      <Path path={path} from={from} within={within} />
       <Copy text={path} label="Copy path" />
       <span class="diff-facts">
         {chip && <span class={`chip ${chip[1]}`}>{chip[0]}</span>}
@@ -67,12 +71,19 @@ export function Head({ path, from, kind, counts, remarks, fold, room }: Props) {
   );
 }
 
+interface PathProps {
+  path: string;
+  from?: string | undefined;
+  /** The directory that everybody knows: what is below it is told from there. */
+  within?: string;
+}
+
 /** A path whose directory gives way first, so that the name stays. */
-export function Path({ path, from }: { path: string; from?: string | undefined }) {
+export function Path({ path, from, within = "" }: PathProps) {
   return (
     <span class="diff-path" title={visible(from ? `${from} → ${path}` : path)}>
-      {from && <OnePath path={from} />}
-      <OnePath path={path} renamed={!!from} />
+      {from && <OnePath path={short(from, within)} />}
+      <OnePath path={short(path, within)} renamed={!!from} />
     </span>
   );
 }

@@ -5,7 +5,7 @@ import { useHub, useOpen } from "../../app/context";
 import { words } from "../../app/hub";
 import type { FileState, Json } from "../../model/wire.gen";
 import { Dialog } from "../../ui/dialog";
-import { type Made, MadeCard, madeOf } from "../cards/artifact";
+import { below, type Made, MadeCard, madeOf } from "../cards/artifact";
 
 const KINDS: Readonly<Record<string, string>> = { created: "new", deleted: "deleted" };
 
@@ -31,10 +31,6 @@ export function Files({ close }: { close(): void }) {
 }
 
 const isNew = (file: FileState): boolean => file.changeType === "created";
-
-/** A path as people say it. */
-const below = (within: string, place: string): string =>
-  within && place.startsWith(`${within}/`) ? place.slice(within.length + 1) : place;
 
 /** The hub finds them among the files that were made; `made` says when to ask again. */
 function Artifacts({ session, within, made }: { session: string; within: string; made: number }) {

@@ -1,8 +1,10 @@
 /** What the palette finds: sessions, actions, and directories to start in. */
+import { foundOf, type How, unfolded, wish } from "../../app/found";
 import type { Hub } from "../../app/hub";
 import { go, type Route, route } from "../../app/route";
 import { nameOf, type SessionRow, type Word, wordOf } from "../../app/rows";
 import { panel } from "../../app/shortcuts";
+import { attempt } from "../../app/toasts";
 import { theme } from "../../app/settings";
 import type { IconName } from "../../ui/icon";
 import { copyId, isRunning, setArchived, stopTurn } from "../sessions/deeds";
@@ -84,6 +86,7 @@ function actionsOf(hub: Hub): Entry[] {
     action("shield", "Approvals", goTo({ view: "approvals" }), { also: "decide permissions" }),
     ...(open ? ofSession(hub, open, action) : []),
     action("list", "All sessions", goTo({ view: "sessions" })),
+    action("search", "Found on this machine", showFound, { also: "discover terminal watch adopt continue elsewhere" }),
     action("phone", "Devices", goTo({ view: "devices" }), { also: "pair qr phone revoke rules log out" }),
     ...(["system", "light", "dark"] as const)
       .filter((one) => one !== theme.value)
@@ -101,6 +104,20 @@ function actionsOf(hub: Hub): Entry[] {
   return all.filter((one) => one !== false && one !== undefined);
 }
 
+function showFound(): void {
+  unfolded.value = true;
+  go({ view: "sessions" });
+}
+
+/** The session that is watched in this one may be gone by now. */
+async function wanted(hub: Hub, sessionId: string, how: How): Promise<void> {
+  await attempt("It cannot be found", async () => {
+    const found = await foundOf(hub, sessionId);
+    if (!found) throw new Error("its record is not there any more");
+    wish.value = { found, how };
+  });
+}
+
 type Make = (icon: IconName, text: string, run: () => void, more?: Partial<Entry>) => Entry;
 
 function ofSession(hub: Hub, row: SessionRow, action: Make): Entry[] {
@@ -113,14 +130,31 @@ function ofSession(hub: Hub, row: SessionRow, action: Make): Entry[] {
     action("copy", "Copy the id of this session", () => void copyId(row.id), { under }),
   ];
   if (!hub.may("prompt")) return own;
+  const ways = row.watched
+    ? [
+        action("play", "Continue this session here", () => void wanted(hub, row.id, "resume"), {
+          under,
+          also: "adopt",
+        }),
+        action("git", "Fork this session", () => void wanted(hub, row.id, "fork"), { under, also: "adopt copy" }),
+      ]
+    : [];
   return [
+    ...ways,
     ...(isRunning(row)
       ? [action("stop", "Stop this turn", () => void stopTurn(hub, row.id), { under, also: "cancel" })]
       : []),
     ...own,
     action("edit", "Rename this session", () => (panel.value = "rename"), { under, also: "title" }),
-    action("archive", "Archive this session", () => void setArchived(hub, row, true), { under }),
+    row.archived === null
+      ? action("archive", "Archive this session", () => archive(hub, row), { under })
+      : action("archive", "Bring this session back", () => void setArchived(hub, row, false), { under }),
   ];
+}
+
+function archive(hub: Hub, row: SessionRow): void {
+  if (isRunning(row)) panel.value = "archive";
+  else void setArchived(hub, row, true);
 }
 
 /** Where a new session starts, by the form for one. */

@@ -10,9 +10,10 @@ interface Props {
 export const Palette = lazily<Props>(() => import("./palette").then((part) => part.Palette));
 export const Help = lazily<Props>(() => import("./help").then((part) => part.Help));
 export const Settings = lazily<Props>(() => import("./settings").then((part) => part.Settings));
-const RenameOpen = lazily<Props>(() => import("./rename").then((part) => part.RenameOpen));
+const RenameOpen = lazily<Props>(() => import("./opened").then((part) => part.RenameOpen));
+const ArchiveOpen = lazily<Props>(() => import("./opened").then((part) => part.ArchiveOpen));
 
-const PANELS = { palette: Palette, help: Help, settings: Settings, rename: RenameOpen };
+const PANELS = { palette: Palette, help: Help, settings: Settings, rename: RenameOpen, archive: ArchiveOpen };
 const toggle = (name: keyof typeof PANELS) => () => (panel.value = panel.peek() === name ? null : name);
 
 const KEYS: readonly Shortcut[] = [

@@ -22,6 +22,8 @@ interface Info {
   state: "pending" | "used" | "withdrawn" | "locked" | "expired";
   expiresIn: number;
   triesLeft: number;
+  /** The device that came, once it is stored: that is a moment after the code was used. */
+  deviceId?: string | null;
 }
 
 const EVERY = 1500;
@@ -148,7 +150,7 @@ function useInfo(pairing: Pairing, paired: () => void): { info: Info; left: numb
       setNow(Date.now());
       try {
         const found = await hub.api.get<Info>(place);
-        if (!pending) return;
+        if (!pending || (found.state === "used" && !found.deviceId)) return;
         pending = found.state === "pending";
         setInfo(found);
         if (found.state === "used") paired();

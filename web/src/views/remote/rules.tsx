@@ -19,6 +19,8 @@ export interface Rule {
   created: string;
   expires: string | null;
   hits: number;
+  /** Whose decision it came of; null for rules of older hubs. */
+  madeBy?: string | null;
 }
 
 const VERBS: Readonly<Record<string, string>> = {
@@ -89,6 +91,7 @@ function Row({ rule, gone }: { rule: Rule; gone(): void }) {
           ) : (
             `made ${since(rule.created)}`
           )}
+          {rule.madeBy && ` · by ${rule.madeBy}`}
         </p>
       </div>
       {hub.may("approve") && (

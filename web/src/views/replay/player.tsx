@@ -1,7 +1,7 @@
 /** A recording that can be played: the transcript as it was at a moment, and what moves the moment. */
 import type { ComponentChildren } from "preact";
 import { REPLAY_KEYS, type ReplaySession } from "../../app/replay";
-import { wordOf } from "../../app/rows";
+import { placeOf, unmarked, wordOf } from "../../app/rows";
 import { useShortcuts } from "../../app/shortcuts";
 import { Icon } from "../../ui/icon";
 import { Transcript } from "../transcript/transcript";
@@ -11,15 +11,17 @@ interface Props {
   replay: ReplaySession;
   /** What it is called where it never says itself. */
   title?: string | null | undefined;
+  /** The way back, before the title. */
+  lead?: ComponentChildren;
   /** Ways to elsewhere, at the end of the head. */
   children?: ComponentChildren;
 }
 
-export function Player({ replay, title, children }: Props) {
+export function Player({ replay, title, lead, children }: Props) {
   useKeys(replay);
   return (
     <div class="replay">
-      <Head replay={replay} title={title}>
+      <Head replay={replay} title={title} lead={lead}>
         {children}
       </Head>
       <Transcript source={replay} />
@@ -29,20 +31,23 @@ export function Player({ replay, title, children }: Props) {
   );
 }
 
-function Head({ replay, title, children }: Props) {
+function Head({ replay, title, lead, children }: Props) {
   void replay.head.value;
   const fields = replay.session.value?.fields;
   const where = fields?.workingDirectory || fields?.projectPath || "";
   return (
     <header class="replay-head">
+      {lead}
       <div class="replay-words">
-        <h1 class="replay-title cut">{title || fields?.title || fields?.projectName || "Session"}</h1>
+        <h1 class="replay-title cut" dir="auto">
+          {unmarked(title || fields?.title || fields?.projectName || "Session")}
+        </h1>
         <div class="replay-beside">
           <span class="chip">
             <Icon name="clock" size={12} /> replay
           </span>
           <span class="cut" title={where}>
-            {[fields?.agent, where, fields && wordsOf(fields.status)].filter(Boolean).join(" · ")}
+            {[fields?.agent, where && placed(where), fields && wordsOf(fields.status)].filter(Boolean).join(" · ")}
           </span>
         </div>
       </div>
@@ -50,6 +55,8 @@ function Head({ replay, title, children }: Props) {
     </header>
   );
 }
+
+const placed = (where: string): string => Object.values(placeOf(where)).join("");
 
 /** What was the case then; nobody is waited for now. */
 const wordsOf = (status: string): string => wordOf(status).replace("waiting for you", "waiting for an answer");
@@ -64,7 +71,7 @@ function Asked({ replay }: { replay: ReplaySession }) {
       {session.pendingApprovals.map((approval) => (
         <li key={`approval-${approval.seq}`}>
           <Icon name="shield" size={14} />
-          <span class="cut">{approval.description || approval.toolName}</span>
+          <span class="cut">{unmarked(approval.description || approval.toolName)}</span>
           <span class="muted tiny">{approval.riskLevel} risk</span>
         </li>
       ))}

@@ -4,7 +4,9 @@ import { useHub } from "../../app/context";
 import { Reading } from "../../app/reading";
 import { nameOf } from "../../app/rows";
 import { hrefOf } from "../../app/route";
+import { Icon } from "../../ui/icon";
 import { count } from "../../ui/time";
+import { Followed } from "../files/followed";
 import { Player } from "./player";
 
 export function Replay({ id }: { id: string }) {
@@ -16,15 +18,22 @@ export function Replay({ id }: { id: string }) {
     return () => reading.close();
   }, [reading]);
   const replay = reading.replay.value;
+  const live = hrefOf({ view: "session", id });
   const back = (
-    <a class="button" href={hrefOf({ view: "session", id })}>
+    <a class="button" href={live}>
       Back to live
+    </a>
+  );
+  const lead = (
+    <a class="button quiet icon only-narrow" href={live} aria-label="Back to live">
+      <Icon name="back" />
     </a>
   );
   if (replay) {
     return (
-      <Player replay={replay} title={row && nameOf(row)}>
-        {back}
+      <Player replay={replay} title={row && nameOf(row)} lead={lead}>
+        <span class="only-wide">{back}</span>
+        <Followed session={id} within={row?.cwd ?? ""} />
       </Player>
     );
   }

@@ -1,6 +1,7 @@
 /** What can be done to a session from a list: for the menu of a row and for the palette. */
 import type { Hub } from "../../app/hub";
 import { path } from "../../app/api";
+import { cancel } from "../../app/commands";
 import { go, route } from "../../app/route";
 import { nameOf, type SessionRow, wordOf } from "../../app/rows";
 import { attempt, toast } from "../../app/toasts";
@@ -17,8 +18,7 @@ export async function setArchived(hub: Hub, row: SessionRow, archived: boolean):
   return done;
 }
 
-export const stopTurn = (hub: Hub, id: string): Promise<boolean> =>
-  attempt("Could not stop", () => hub.command(id, { command: "cancel" }));
+export const stopTurn = (hub: Hub, id: string): Promise<boolean> => attempt("Could not stop", () => cancel(hub, id));
 
 export async function remove(hub: Hub, id: string): Promise<boolean> {
   const done = await attempt("Could not delete", () => hub.api.call("DELETE", path("sessions", id)));

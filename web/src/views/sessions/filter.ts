@@ -58,3 +58,14 @@ export function marked(text: string, words: readonly string[]): { text: string; 
   const pieces = text.split(new RegExp(`(${wanted.join("|")})`, "giu"));
   return pieces.map((piece, at) => ({ text: piece, hit: at % 2 === 1 })).filter((piece) => piece.text);
 }
+
+/** A piece of Markdown in one line, without the marks that are only for the eye of who writes it. */
+export const unformatted = (text: string): string =>
+  text
+    .replace(/`{3,}[\w+#.-]*/g, " ")
+    .replace(/(^|\s)(?:#{2,6}|(?<=^)#)\s+/g, "$1")
+    .replace(/\*\*(?=\S)(.*?\S)\*\*/g, "$1")
+    .replace(/!?\[([^\]]*)\]\([^)\s]*\)/g, "$1")
+    .replace(/`/g, "")
+    .replace(/\s+/g, " ")
+    .trim();

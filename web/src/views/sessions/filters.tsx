@@ -3,10 +3,10 @@ import { useRef } from "preact/hooks";
 import { useHub } from "../../app/context";
 import { hrefOf } from "../../app/route";
 import type { SessionRow } from "../../app/rows";
-import { useShortcuts } from "../../app/shortcuts";
+import { isComposing, useShortcuts } from "../../app/shortcuts";
 import { Icon } from "../../ui/icon";
 import { choicesOf, countShown, type Filter, projectOf } from "./filter";
-import { focusFirst, type Scroll } from "./keys";
+import { focusFirst, openFirst, type Scroll } from "./keys";
 
 interface Props {
   filter: Filter;
@@ -28,6 +28,7 @@ export function Filters({ filter, set, rows, archived, list }: Props) {
   useShortcuts([{ keys: "/", label: "Search", group: "Sessions", run: () => field.current?.focus() }]);
   const keys = (event: KeyboardEvent) => {
     if (event.key === "ArrowDown") focusFirst(list.current);
+    else if (event.key === "Enter" && filter.text && !isComposing(event)) openFirst(list.current);
     else if (event.key === "Escape" && filter.text) set({ ...filter, text: "" });
     else return;
     event.preventDefault();

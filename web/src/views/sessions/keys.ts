@@ -30,6 +30,9 @@ const LINKS = "a.session-link, a.session-snippet";
 
 export const focusFirst = (list: HTMLElement | null): void => list?.querySelector<HTMLElement>(LINKS)?.focus();
 
+/** What Enter in the search means: the first that was found. */
+export const openFirst = (list: HTMLElement | null): void => list?.querySelector<HTMLElement>(LINKS)?.click();
+
 /** Move to the next link, from the one that has the focus or else from the open session. */
 function step(list: HTMLElement | null, by: number): void {
   const links = [...(list?.querySelectorAll<HTMLElement>(LINKS) ?? [])];

@@ -7,6 +7,7 @@ import { isUnread } from "../../app/unread";
 import { Copy } from "../../ui/copy";
 import { Icon } from "../../ui/icon";
 import { useNow } from "../../ui/now";
+import { FoundSection } from "../found/section";
 import { useArchived } from "./archived";
 import { type Filter, filtered, isFiltered, NO_FILTER } from "./filter";
 import { Filters } from "./filters";
@@ -32,6 +33,7 @@ export function SessionList() {
   const all = inArchive ? archived.rows : hub.rows.value && hub.sessions.value;
   const titled = inArchive ? [] : (found?.titled ?? []);
   const rows = [...filtered(all ?? [], filter), ...(filter.text && !isFiltered(filter) ? titled : [])];
+  const hasHits = !inArchive && (found?.found.length ?? 0) > 0;
   const at = route.value;
   const openId = "id" in at ? at.id : null;
   const moved = inArchive ? archived.drop : undefined;
@@ -62,13 +64,14 @@ export function SessionList() {
             ))}
           </ul>
         )}
-        {all !== null && !rows.length && (
+        {all !== null && !rows.length && !(hasHits && !isFiltered(filter)) && (
           <Nothing filter={filter} archive={inArchive} clear={() => setFilter(NO_FILTER)} />
         )}
         {!filter.text && (inArchive ? archived.next : hub.more.value) !== null && (
           <Older load={() => (inArchive ? archived.more() : hub.older())} />
         )}
         {!inArchive && <Hits text={filter.text} state={found} />}
+        {!inArchive && !offline && all !== null && <FoundSection text={filter.text} />}
       </div>
     </div>
   );

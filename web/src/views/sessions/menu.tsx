@@ -5,6 +5,7 @@ import { go } from "../../app/route";
 import { nameOf, type SessionRow } from "../../app/rows";
 import { Dialog } from "../../ui/dialog";
 import { type Choice, Menu } from "../../ui/menu";
+import { Archive } from "./archive";
 import { copyId, isRunning, remove, setArchived, stopTurn } from "./deeds";
 import { Rename } from "./rename";
 
@@ -18,7 +19,7 @@ interface Props {
 
 export function SessionMenu({ row, rename, moved }: Props) {
   const hub = useHub();
-  const [asks, setAsks] = useState<"title" | "delete" | null>(null);
+  const [asks, setAsks] = useState<"title" | "archive" | "delete" | null>(null);
   const close = () => setAsks(null);
   const choices = (): Choice[] => {
     const archived = row.archived !== null;
@@ -28,7 +29,10 @@ export function SessionMenu({ row, rename, moved }: Props) {
       hub.may("prompt") && {
         label: archived ? "Bring back" : "Archive",
         icon: "archive",
-        run: () => void setArchived(hub, row, !archived).then((done) => done && moved?.(row)),
+        run: () => {
+          if (!archived && isRunning(row)) setAsks("archive");
+          else void setArchived(hub, row, !archived).then((done) => done && moved?.(row));
+        },
       },
       { label: "Replay", icon: "play", run: () => go({ view: "replay", id: row.id }) },
       { label: "Copy id", icon: "copy", run: () => void copyId(row.id) },
@@ -39,6 +43,7 @@ export function SessionMenu({ row, rename, moved }: Props) {
   return (
     <>
       <Menu label={`Actions for ${nameOf(row)}`} choices={choices} />
+      {asks === "archive" && <Archive row={row} close={close} done={moved} />}
       {asks === "delete" && <Delete row={row} close={close} gone={moved} />}
       {asks === "title" && (
         <Dialog title="Rename" close={close}>

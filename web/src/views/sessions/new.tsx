@@ -10,7 +10,6 @@ import { Icon } from "../../ui/icon";
 import { Keys } from "../../ui/keys";
 import { type Agent, Agents, firstChoice } from "./agents";
 import { Directory, directoryOf } from "./directory";
-import { Discovered } from "./discovered";
 import { POLICIES } from "./policies";
 import { check, type Field, start, startIn, type Troubles, troublesOf } from "./start";
 
@@ -147,15 +146,6 @@ export function NewSession({ close }: Props) {
           <Keys keys="mod+Enter" />
         </span>
       </footer>
-      {!close && (
-        <Discovered
-          use={(found) => {
-            setAgent(found.agent);
-            setCwd(found.projectPath);
-            form.current?.querySelector<HTMLElement>("#new-prompt")?.focus();
-          }}
-        />
-      )}
     </form>
   );
 }

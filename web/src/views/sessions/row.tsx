@@ -41,6 +41,8 @@ export function Row({ row, current, unread, offline, now, moved }: Props) {
           <span class="session-under tiny muted">
             <span class="cut">
               {row.agent} · <bdi title={row.cwd}>{projectOf(row.cwd)}</bdi>
+              {row.watched && " · watched"}
+              {row.archived !== null && " · archived"}
             </span>
             <Status word={word} waiting={row.pendingApprovals} />
           </span>

@@ -7,7 +7,7 @@ import { words as said } from "../../app/hub";
 import { jump } from "../../app/jump";
 import { hrefOf } from "../../app/route";
 import { nameOf, type SessionRow } from "../../app/rows";
-import { marked, projectOf, wordsOf } from "./filter";
+import { marked, projectOf, unformatted, wordsOf } from "./filter";
 
 interface Hit {
   sessionId: string;
@@ -111,7 +111,7 @@ function Group({ found: { id, row, hits }, words }: { found: Found; words: strin
     <article class="session-hit">
       <p class="session-hit-name small">
         <bdi class="cut">{row ? nameOf(row) : id}</bdi>
-        {row && <span class="tiny muted cut">{projectOf(row.cwd)}</span>}
+        {row && <span class="session-hit-place tiny muted cut">{projectOf(row.cwd)}</span>}
       </p>
       {hits.map((hit) => (
         <a
@@ -120,7 +120,11 @@ function Group({ found: { id, row, hits }, words }: { found: Found; words: strin
           href={hrefOf({ view: "session", id })}
           onClick={() => (jump.value = { id, seq: hit.seq })}
         >
-          {marked(hit.snippet, words).map((piece, at) => (piece.hit ? <mark key={at}>{piece.text}</mark> : piece.text))}
+          <span>
+            {marked(unformatted(hit.snippet), words).map((piece, at) =>
+              piece.hit ? <mark key={at}>{piece.text}</mark> : piece.text,
+            )}
+          </span>
         </a>
       ))}
     </article>

@@ -1,9 +1,9 @@
 /** Starting a session: what is asked of the hub, and at which field of the form a refusal belongs. */
 import { signal } from "@preact/signals";
 import { Refused } from "../../app/api";
-import { draftOf } from "../../app/drafts";
 import type { Hub } from "../../app/hub";
 import { words } from "../../app/hub";
+import { outboxOf } from "../../app/outbox";
 import type { SessionRow } from "../../app/rows";
 import { toast } from "../../app/toasts";
 import { isObject } from "../../model/json";
@@ -49,18 +49,15 @@ export async function start(hub: Hub, wish: Wish, requestId: string): Promise<Se
   if (wish.title) body["title"] = wish.title;
   if (wish.policy !== undefined) body["policy"] = wish.policy;
   const row = await hub.api.post<SessionRow>("sessions", body);
-  if (wish.prompt) void prompt(hub, row.id, wish.prompt);
+  if (wish.prompt) void prompt(hub, row, wish.prompt);
   return row;
 }
 
-// what the hub did not take stands in the session's composer, to be sent from there
-async function prompt(hub: Hub, id: string, message: string): Promise<void> {
-  try {
-    await hub.command(id, { command: "send_message", message });
-  } catch (error) {
-    draftOf(id).restore(message, [], []);
-    toast(`The prompt was not taken: ${words(error)}`, "failed");
-  }
+// it outlives the page like any prompt; what the hub did not take stands in the session's composer, to be sent from there
+async function prompt(hub: Hub, { id, seq }: SessionRow, message: string): Promise<void> {
+  const outbox = outboxOf(hub, id);
+  await outbox.send(message, message, [], [], Math.max(1, seq));
+  if (outbox.failed.peek() !== null) toast(`The prompt was not taken: ${outbox.failed.peek()}`, "failed");
 }
 
 /** Sessions need the whole path; only the hub knows where home is. */

@@ -8,6 +8,7 @@ import { panel } from "../../app/shortcuts";
 import { Icon } from "../../ui/icon";
 import { Keys } from "../../ui/keys";
 import { lazily } from "../../ui/lazy";
+import { Wished } from "../found/lazy";
 import { Panels } from "../palette/lazy";
 import { Devices, Pair, Stranger } from "../remote/lazy";
 import { NewSession } from "../sessions/lazy";
@@ -52,6 +53,7 @@ function Body({ at }: { at: Route }) {
         </main>
       </div>
       <Panels />
+      <Wished />
     </>
   );
 }

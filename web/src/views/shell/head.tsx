@@ -1,23 +1,20 @@
 /** The head of an open session: what it is called, how it is, and what can be done with it. */
-import { useEffect, useState } from "preact/hooks";
-import { path } from "../../app/api";
 import { useHub, useOpen } from "../../app/context";
 import { countNeeded } from "../../app/notifying";
 import { hrefOf } from "../../app/route";
-import { nameOf, type SessionRow, wordOf } from "../../app/rows";
+import { nameOf, placeOf, type SessionRow, wordOf } from "../../app/rows";
 import { Icon } from "../../ui/icon";
 import { FilesButton } from "../files/button";
 import { SessionMenu } from "../sessions/menu";
 import { useOffline } from "../sessions/offline";
 import { Status } from "../sessions/status";
 
-export function SessionHead() {
+export function SessionHead({ row }: { row: SessionRow | null | undefined }) {
   const open = useOpen();
   const offline = useOffline();
   void open.head.value;
   const session = open.session.value;
   const fields = session?.fields;
-  const row = useRow(open.id);
   const title = fields?.title || (row && nameOf(row)) || fields?.projectName || "Session";
   const where = fields?.workingDirectory || row?.cwd || "";
   const status = fields?.status ?? row?.status;
@@ -40,8 +37,8 @@ export function SessionHead() {
               <>
                 {" · "}
                 <bdi>
-                  <span class="head-parent">{parentOf(where)}</span>
-                  {nameOf({ title: null, cwd: where })}
+                  <span class="head-parent">{placeOf(where).parent}</span>
+                  {placeOf(where).name}
                 </bdi>
               </>
             )}
@@ -53,26 +50,6 @@ export function SessionHead() {
       {row && !open.gone.value && <SessionMenu row={row} />}
     </header>
   );
-}
-
-/** Its row of the list. One that the list does not have, as it is archived or of long ago, is read by itself. */
-function useRow(id: string): SessionRow | undefined {
-  const hub = useHub();
-  const listed = hub.row(id);
-  const missing = hub.rows.value !== null && !listed;
-  const [read, setRead] = useState<SessionRow>();
-  useEffect(() => {
-    if (!missing) return undefined;
-    let here = true;
-    hub.api
-      .get<SessionRow>(`${path("sessions", id)}?items=false`)
-      .then((found) => here && setRead({ ...found, pendingApprovals: 0, queueLength: null }))
-      .catch(() => {}); // then there is nothing to be done with it
-    return () => {
-      here = false;
-    };
-  }, [id, missing]);
-  return listed ?? (missing ? read : undefined);
 }
 
 /** How much waits for somebody. In other sessions than the one that is looked at, where no list beside it says so. */
@@ -92,10 +69,4 @@ export function Needed({ elsewhere }: { elsewhere?: string }) {
       {waiting > 0 && <span class="number">{waiting}</span>}
     </a>
   );
-}
-
-/** What stands before the last part of a path, of which one part is enough to know it by. */
-function parentOf(where: string): string {
-  const before = where.replace(/[^/]+\/*$/, "");
-  return before === where ? "" : before.replace(/^.*\/([^/]+\/)$/, "…/$1");
 }

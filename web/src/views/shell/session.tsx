@@ -8,10 +8,13 @@ import { hrefOf } from "../../app/route";
 import { seenBefore } from "../../app/unread";
 import { Asks } from "../approvals/asks";
 import { Composer } from "../composer/composer";
+import { Followed } from "../files/followed";
+import { Watched } from "../found/lazy";
 import { useOffline } from "../sessions/offline";
 import { Transcript } from "../transcript/transcript";
 import { Connection } from "./connection";
 import { SessionHead } from "./head";
+import { useRow } from "./row";
 
 /** Followed for as long as it is shown. Another id is another view: give it as the key. */
 export function SessionPage({ id }: { id: string }) {
@@ -35,11 +38,12 @@ function useOpened(id: string): OpenSession | null {
 }
 
 function Shown({ open }: { open: OpenSession }) {
+  const row = useRow(open.id);
   const gone = open.gone.value;
   const { times, ...place } = usePlace(open);
   return (
     <OpenContext.Provider value={open}>
-      <SessionHead />
+      <SessionHead row={row} />
       <Connection />
       {gone ? (
         <div class="blank">
@@ -54,9 +58,10 @@ function Shown({ open }: { open: OpenSession }) {
           {open.session.value ? <Transcript key={times} {...place} /> : <Unread />}
           <div class="foot">
             <Asks />
-            <Composer />
+            {row === undefined ? null : row?.watched ? <Watched sessionId={open.id} /> : <Composer />}
           </div>
           <Ended />
+          <Followed session={open.id} within={open.session.value?.fields.workingDirectory ?? ""} />
         </>
       )}
     </OpenContext.Provider>

@@ -1,4 +1,5 @@
 /** What a program printed, in its colours. Text nodes only; the sixteen named colours are the theme's. */
+import { useEffect, useRef, useState } from "preact/hooks";
 import { AnsiScreen } from "../../text/ansi/screen";
 import type { Line, Span } from "../../text/ansi/row";
 import type { Colour, Style } from "../../text/ansi/style";
@@ -10,15 +11,50 @@ export class FedScreen extends AnsiScreen {
   }
 }
 
-export function Ansi({ lines }: { lines: readonly Line[] }) {
+/** Lines that are drawn at a time: many take longer than a frame has. */
+const GROUP = 250;
+
+/** `gradually`: a group a frame, from the first line on. */
+export function Ansi({ lines, gradually = false }: { lines: readonly Line[]; gradually?: boolean }) {
+  const before = useRef<readonly (readonly Line[])[]>([]);
+  const groups = (before.current = grouped(lines, before.current));
+  const drawn = useSteps(groups.length, gradually);
   return (
     <pre class="ansi">
-      {lines.map((line) => (
-        <AnsiLine key={line.key} line={line} />
+      {groups.slice(0, drawn).map((group, at) => (
+        <Group key={at} lines={group} />
       ))}
     </pre>
   );
 }
+
+/** Groups in which nothing changed stay the same objects. */
+function grouped(lines: readonly Line[], before: readonly (readonly Line[])[]): readonly (readonly Line[])[] {
+  return Array.from({ length: Math.ceil(lines.length / GROUP) }, (_, at) => {
+    const group = lines.slice(at * GROUP, (at + 1) * GROUP);
+    const old = before[at];
+    return old?.length === group.length && old.every((line, index) => line === group[index]) ? old : group;
+  });
+}
+
+/** Counts up to `most`, one a frame, where that is wanted. */
+function useSteps(most: number, wanted: boolean): number {
+  const [steps, setSteps] = useState(1);
+  useEffect(() => {
+    if (!wanted || steps >= most) return undefined;
+    const frame = requestAnimationFrame(() => setSteps(steps + 1));
+    return () => cancelAnimationFrame(frame);
+  }, [steps, most, wanted]);
+  return wanted ? steps : most;
+}
+
+const Group = memo(({ lines }: { lines: readonly Line[] }) => (
+  <>
+    {lines.map((line) => (
+      <AnsiLine key={line.key} line={line} />
+    ))}
+  </>
+));
 
 const AnsiLine = memo(({ line }: { line: Line }) => (
   <div class="ansi-line">{line.spans.length ? line.spans.map((span, at) => <Piece key={at} span={span} />) : "\n"}</div>

@@ -32,7 +32,10 @@ export function useMoment(running: boolean): number {
   return past && running ? past.value : now;
 }
 
-/** Draw the view again when the item changes. */
+/**
+ * Draw the view again when the item changes. Items are changed in place, and a view that has a state of its own or reads
+ * a signal is not drawn again with the one around it where its props are the same: each that shows an item asks for this.
+ */
 export function useVersion(item: SessionItem): void {
   void useSource().version(item).value;
 }

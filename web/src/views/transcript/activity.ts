@@ -8,11 +8,8 @@ export interface Activity {
   waits: boolean;
 }
 
-/** What is `past` waited for somebody; nobody is waited for any more. */
-export function activity({ fields, lookup }: State, past = false): Activity {
+export function activity({ fields, lookup }: State): Activity {
   for (const ask of lookup.pending) {
-    if (past)
-      return { text: ask.type === "approval" ? "Waiting for a decision" : "Waiting for an answer", waits: true };
     return { text: ask.type === "approval" ? "Waiting for your decision" : "Waiting for your answer", waits: true };
   }
   const open = [...lookup.open].at(-1);

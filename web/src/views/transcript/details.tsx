@@ -36,8 +36,17 @@ export function Details({ items }: { items: readonly Custom[] }) {
   );
 }
 
-const said = (items: readonly Custom[]): string =>
-  items.length === 1 ? `Detail: ${nameOf(items[0]!)}` : `${items.length} details`;
+/** What the hub did with the session, in words. */
+const WORDS: Readonly<Record<string, string>> = {
+  session_watched: "Begun elsewhere; shown from its record",
+  session_adopted: "Continued under the hub",
+};
+
+function said(items: readonly Custom[]): string {
+  const [first] = items;
+  if (items.length > 1 || !first) return `${items.length} details`;
+  return WORDS[first.eventName] ?? `Detail: ${nameOf(first)}`;
+}
 
 const nameOf = ({ eventName, data }: Custom): string => {
   const reason = eventName === "diagnostic" && isObject(data) ? textOf(data["reason"]) : "";

@@ -6,9 +6,10 @@
  * a word of the hub about it) goes to its family and is no row.
  */
 import { type Signal, signal } from "@preact/signals";
-import { isObject } from "../../model/json";
-import type { Custom, SessionItem, ToolCall, Turn } from "../../model/wire.gen";
+import { isObject, textOf } from "../../model/json";
+import type { Custom, SessionItem, SessionState, ToolCall, Turn } from "../../model/wire.gen";
 import { Families, type Step } from "../cards/family";
+import { kindOf } from "../cards/kinds";
 
 export type Row =
   | { readonly kind: "item"; readonly key: number; readonly item: Exclude<SessionItem, Step | Custom> }
@@ -22,7 +23,12 @@ export type Row =
       readonly startedAt: string;
       /** So long after the last one that the time is worth telling. */
       readonly timed: boolean;
+      /** Another program did it. */
+      readonly elsewhere: boolean;
     };
+
+/** The turns of a session, as its fold has them. */
+export type Turns = Pick<SessionState, "turn" | "turnsEnded">;
 
 export class Chunk {
   readonly rows = signal<readonly Row[]>([]);
@@ -65,7 +71,7 @@ export class Layout {
   #timed = "";
 
   /** All items there are. Chunks that come anew are drawn if `draw` says so. */
-  take(items: readonly SessionItem[], turns: readonly Turn[], draw: boolean): void {
+  take(items: readonly SessionItem[], turns: Turns | undefined, draw: boolean): void {
     const known = this.#items.length;
     const same = items.length >= known && (known === 0 || items[known - 1] === this.#items[known - 1]);
     if (!same) this.#clear();
@@ -109,15 +115,16 @@ export class Layout {
     this.count = 0;
   }
 
-  #place(item: SessionItem, turns: readonly Turn[], chunks: Chunk[], open: Map<Chunk, Row[]>): void {
-    if (this.#toFamily(item)) return;
+  #place(item: SessionItem, turns: Turns | undefined, chunks: Chunk[], open: Map<Chunk, Row[]>): void {
+    if (isBookkeeping(item) || this.#toFamily(item)) return;
     if (item.turnId !== undefined && item.turnId !== this.#turnId) {
-      const ended = turns.findLast((turn) => turn.turnId === this.#turnId) ?? null;
+      const ended = turns?.turnsEnded.findLast((turn) => turn.turnId === this.#turnId) ?? null;
+      const elsewhere = isElsewhere(item.turnId, turns);
       const startedAt = item.timestamp;
       const timed = !(Date.parse(startedAt) - Date.parse(this.#timed) < PAUSE);
       this.#turnId = item.turnId;
       if (timed) this.#timed = startedAt;
-      this.#push({ kind: "turn", key: keyOf({}), ended, startedAt, timed }, chunks, open);
+      this.#push({ kind: "turn", key: keyOf({}), ended, startedAt, timed, elsewhere }, chunks, open);
     }
     const rows = rowsOf(chunks.at(-1), open);
     const joined = rows?.length ? join(rows.at(-1)!, item) : null;
@@ -141,7 +148,8 @@ export class Layout {
     }
     if (item.type !== "custom" || item.eventName !== "acted_without_asking" || !isObject(item.data)) return false;
     const call = this.#calls.get(String(item.data["toolCallId"]));
-    if (call) this.families.of(call).unasked.value = item;
+    if (call && isAskedAbout(call, textOf(item.data["riskLevel"]) || call.riskLevel))
+      this.families.of(call).unasked.value = item;
     return call !== undefined;
   }
 
@@ -164,6 +172,20 @@ export class Layout {
     chunks.push(chunk);
     open.set(chunk, [row]);
   }
+}
+
+/** What the hub notes about its queue, which the composer shows. */
+const isBookkeeping = (item: SessionItem): boolean =>
+  item.type === "custom" && item.namespace === "pilothouse" && item.eventName.startsWith("prompt_");
+
+/** Whether anybody would want to be asked: agents think and go over to another mode by calls as well. */
+const isAskedAbout = (call: ToolCall, risk: string | undefined): boolean =>
+  risk !== "low" && !["think", "mode", "todo", "question"].includes(kindOf(call));
+
+function isElsewhere(turnId: string, turns: Turns | undefined): boolean {
+  const now = turns?.turn;
+  const turn = now?.turnId === turnId ? now : turns?.turnsEnded.findLast((one) => one.turnId === turnId);
+  return turn?.elsewhere ?? false;
 }
 
 /** The rows of a chunk, to be changed. */

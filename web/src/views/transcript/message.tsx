@@ -1,10 +1,11 @@
 /** What was said: people on the right and tinted, the agent plainly, in Markdown as it arrives. */
 import { useState } from "preact/hooks";
-import type { Message, MessageContent } from "../../model/wire.gen";
+import type { Message, MessageContent, ResourceContent } from "../../model/wire.gen";
 import { Copy } from "../../ui/copy";
 import { moment } from "../../ui/time";
 import { Content } from "../text/content";
 import { useFold } from "../text/fold";
+import { follow } from "../text/links";
 import { StreamedMarkdown } from "../text/markdown";
 import { useVersion } from "../text/source";
 
@@ -29,8 +30,10 @@ const LETTERS = 1200;
 const LINES = 14;
 
 function UserMessage({ message }: { message: Message }) {
-  const text = textOf(message);
-  const others = message.content.filter((block) => block.type !== "text" && isThere(block));
+  useVersion(message);
+  const pieces = sentenceOf(message);
+  const text = pieces.map((piece) => (typeof piece === "string" ? piece : `@${nameOf(piece)}`)).join("");
+  const others = message.content.filter((block) => block.type !== "text" && !isMention(block) && isThere(block));
   const long = text.length > LETTERS || text.split("\n", LINES + 1).length > LINES;
   const [open, toggle] = useFold(message);
   return (
@@ -43,7 +46,11 @@ function UserMessage({ message }: { message: Message }) {
             ))}
           </div>
         )}
-        {text.trim() && <p class={`said-text${long && !open ? " said-folded" : ""}`}>{text}</p>}
+        {text.trim() && (
+          <p class={`said-text${long && !open ? " said-folded" : ""}`}>
+            {pieces.map((piece, at) => (typeof piece === "string" ? piece : <Mention key={at} file={piece} />))}
+          </p>
+        )}
         {long && (
           <button type="button" class="more" aria-expanded={open} onClick={toggle}>
             {open ? "Show less" : "Show all"}
@@ -56,6 +63,38 @@ function UserMessage({ message }: { message: Message }) {
         </div>
       )}
     </div>
+  );
+}
+
+/** A file that was named in the middle of a sentence; one that came with its bytes was attached. */
+const isMention = (block: MessageContent): block is ResourceContent =>
+  block.type === "resource" && block.text === undefined && !block.blob && block.uri.startsWith("file:");
+
+/** What was typed, with the files that it names in their places. Texts with nothing between them are paragraphs. */
+function sentenceOf({ content }: Message): (string | ResourceContent)[] {
+  const pieces: (string | ResourceContent)[] = [];
+  for (const block of content) {
+    if (isMention(block)) pieces.push(block);
+    else if (block.type === "text") pieces.push(typeof pieces.at(-1) === "string" ? `\n\n${block.text}` : block.text);
+  }
+  return pieces;
+}
+
+const nameOf = ({ name, uri }: ResourceContent): string => name || uri.slice(uri.lastIndexOf("/") + 1);
+
+function Mention({ file }: { file: ResourceContent }) {
+  return (
+    <a
+      class="said-mention"
+      role="link"
+      tabIndex={0}
+      data-path={file.uri.replace(/^file:\/\//, "")}
+      title={file.uri}
+      onClick={follow}
+      onKeyDown={(event) => event.key === "Enter" && follow(event)}
+    >
+      @{nameOf(file)}
+    </a>
   );
 }
 
@@ -101,6 +140,7 @@ export function clock(timestamp: string): string {
 // -- the agent's program ----------------------------------------------------------------------------------------------
 
 function SystemMessage({ message }: { message: Message }) {
+  useVersion(message);
   const [open, setOpen] = useState(false);
   const text = textOf(message);
   return (

@@ -28,8 +28,9 @@ export function nextStep(error: Failed, limit: RateLimit | null): string {
   return error.recoverable ? "" : "The session cannot go on. Start a new one.";
 }
 
-/** The agents' own programs log in; the hub holds no passwords of theirs. */
+/** The agents' own programs log in; the hub holds no passwords of theirs. What it knows of how is in the message. */
 function login({ details }: Failed): string {
+  if (isObject(details) && textOf(details["login"])) return "Then send the prompt again.";
   const methods = isObject(details) && Array.isArray(details["authMethods"]) ? details["authMethods"] : [];
   const names = methods.filter(isObject).map((method) => textOf(method["name"]) || textOf(method["id"]));
   const how = names.filter(Boolean).join(" or ");

@@ -5,6 +5,7 @@
  * Only its own box is ever scrolled. The browser's own anchoring is off, as not every browser has it.
  */
 import { signal } from "@preact/signals";
+import { RUSHED } from "../text/sheet";
 import type { Chunk, Layout } from "./layout";
 
 /** Pixels from the end that still count as being there. */
@@ -48,7 +49,9 @@ export class Scroller {
     this.#box = box;
     const scrolled = () => this.#scrolled();
     const pressed = (event: Event) => this.#pressed(event);
+    const rushed = () => this.#keepEnd();
     box.addEventListener("scroll", scrolled, { passive: true });
+    box.addEventListener(RUSHED, rushed);
     box.addEventListener("click", pressed, { capture: true });
     const observer = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(() => this.#settle());
     observer?.observe(body);
@@ -57,6 +60,7 @@ export class Scroller {
     this.#planIdle();
     return () => {
       box.removeEventListener("scroll", scrolled);
+      box.removeEventListener(RUSHED, rushed);
       box.removeEventListener("click", pressed, { capture: true });
       observer?.disconnect();
       this.#stopIdle();
@@ -138,12 +142,16 @@ export class Scroller {
 
   // -- the content changes --------------------------------------------------------------------------------------------
 
+  #keepEnd(): void {
+    if (this.#box && this.stuck.peek()) this.#box.scrollTop = this.#box.scrollHeight;
+  }
+
   /** Something has another height: be where the reader was. */
   #settle(): void {
     const box = this.#box;
     if (!box) return;
     this.low.value = box.clientHeight > 0 && box.clientHeight < LOW;
-    if (this.stuck.peek()) box.scrollTop = box.scrollHeight;
+    if (this.stuck.peek()) this.#keepEnd();
     else if (this.#anchor) box.scrollTop += this.#moved(this.#anchor);
     this.#last = { top: box.scrollTop, height: box.scrollHeight };
     this.#drawNear();

@@ -44,6 +44,7 @@ export function ThoughtLine({ thought }: { thought: Thought }) {
 }
 
 function Span({ thought }: { thought: Thought }) {
+  useVersion(thought);
   const now = useMoment(!thought.done);
   if (thought.redacted) return <>Thought, not shown by the provider</>;
   if (!thought.done) return <>Thinking{elapsed(thought, now)}</>;

@@ -53,6 +53,10 @@ function Reader({ source, at }: { source: Source; at: At }) {
   const { layout, scroller, mark } = useMemo(() => opened(source, at), [source]);
   const box = useRef<HTMLDivElement>(null);
   const body = useRef<HTMLDivElement>(null);
+  const sent = useContext(OpenContext)?.sent.value ?? 0;
+  useLayoutEffect(() => {
+    if (sent) scroller.toEnd();
+  }, [sent]);
   useLayoutEffect(() => {
     if (!box.current || !body.current) return undefined;
     const stop = scroller.attach(box.current, body.current);
@@ -61,7 +65,7 @@ function Reader({ source, at }: { source: Source; at: At }) {
     const end = effect(() => {
       const items = source.items.value;
       const begins = layout.chunks.peek().length === 0;
-      layout.take(items, source.session.peek()?.fields.turnsEnded ?? [], !begins && scroller.stuck.peek());
+      layout.take(items, source.session.peek()?.fields, !begins && scroller.stuck.peek());
       if (begins) drawLast(layout);
       scroller.came();
     });
@@ -93,7 +97,7 @@ function Reader({ source, at }: { source: Source; at: At }) {
 function opened(source: Source, { readSeq, foundSeq }: At) {
   const layout = new Layout();
   const items = source.items.peek();
-  layout.take(items, source.session.peek()?.fields.turnsEnded ?? [], false);
+  layout.take(items, source.session.peek()?.fields, false);
   drawLast(layout);
   const found = foundSeq === undefined ? undefined : items.findLast((item) => item.seq <= foundSeq);
   const fresh = readSeq === undefined ? undefined : items.find((item) => item.seq > readSeq);

@@ -46,16 +46,26 @@ function TurnEnd({ turn }: { turn: Turn }) {
   );
 }
 
-export function TurnMark({ ended, startedAt, timed }: { ended: Turn | null; startedAt: string; timed: boolean }) {
+interface MarkProps {
+  ended: Turn | null;
+  startedAt: string;
+  timed: boolean;
+  elsewhere: boolean;
+}
+
+export function TurnMark({ ended, startedAt, timed, elsewhere }: MarkProps) {
   const said = useMemo(() => (timed ? when(startedAt) : ""), [startedAt, timed]);
   return (
     <>
       {ended && <TurnEnd turn={ended} />}
-      {said && (
-        <p class="turn-mark">
-          <time dateTime={startedAt} title={moment(startedAt)}>
-            {said}
-          </time>
+      {(said || elsewhere) && (
+        <p class={`turn-mark${elsewhere ? " turn-elsewhere" : ""}`}>
+          {said && (
+            <time dateTime={startedAt} title={moment(startedAt)}>
+              {said}
+            </time>
+          )}
+          {elsewhere && <span>Done in another program</span>}
         </p>
       )}
     </>
@@ -82,14 +92,13 @@ export function TurnNow() {
   if (!session || !turn) return null;
   if (!turn.open) return <TurnEnd turn={turn} />;
   if (offline) return <p class="doing">The hub is out of reach; how it went on is not known yet.</p>;
-  const past = source.past !== undefined;
-  const doing = activity(session, past);
-  // the line of what is asked, and its card, say so already
-  if (doing.waits && !past) return null;
+  const doing = activity(session);
+  // the line of what is asked says so already
+  if (doing.waits) return null;
   const elapsed = Math.floor((now - Date.parse(turn.startedAt)) / 1000);
   // not announced: it counts the seconds
   return (
-    <p class={`doing${doing.waits ? " doing-wait" : ""}`}>
+    <p class="doing">
       <span class="doing-dots" aria-hidden="true">
         <i />
         <i />

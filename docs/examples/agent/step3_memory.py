@@ -1,0 +1,86 @@
+"""Step 3: it remembers what was said in a session."""
+
+import asyncio
+import os
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic_ai import Agent as ModelAgent
+from pydantic_ai import ModelMessage, PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta
+from pydantic_ai.exceptions import AgentRunError, UserError
+from stand_in import STAND_IN
+
+from pilothouse.acp import (
+    PROTOCOL_VERSION,
+    Agent,
+    Implementation,
+    InitializeResponse,
+    NewSessionResponse,
+    PromptResponse,
+    RequestError,
+    run_agent,
+    update_agent_message_text,
+)
+
+MODEL = os.environ.get("PILOTHOUSE_MODEL") or STAND_IN
+
+
+def words(prompt: list[Any]) -> str:
+    """What was asked: a text as it is, a link to a file as its address."""
+    blocks = [block for block in prompt if block.type in ("text", "resource_link")]
+    return "\n".join(block.text if block.type == "text" else block.uri for block in blocks)
+
+
+@dataclass
+class Session:
+    id: str
+    cwd: str
+    messages: list[ModelMessage] = field(default_factory=list)
+
+
+mind = ModelAgent(instructions="You are a deckhand: brief, exact, and careful with what is not yours.")
+
+
+class Deckhand(Agent):
+    def on_connect(self, conn: Any) -> None:
+        self.client = conn
+        self.sessions: dict[str, Session] = {}
+
+    async def initialize(self, protocol_version: int, **kwargs: Any) -> InitializeResponse:
+        return InitializeResponse(
+            protocol_version=PROTOCOL_VERSION, agent_info=Implementation(name="deckhand", version="0.1")
+        )
+
+    async def new_session(self, cwd: str, **kwargs: Any) -> NewSessionResponse:
+        session = Session(id=uuid.uuid4().hex, cwd=cwd)
+        self.sessions[session.id] = session
+        return NewSessionResponse(session_id=session.id)
+
+    async def prompt(self, session_id: str, prompt: list[Any], **kwargs: Any) -> PromptResponse:
+        session = self.find(session_id)
+        try:
+            run = mind.run_stream_events(words(prompt), model=MODEL, message_history=session.messages)
+            async with run as events:
+                async for event in events:
+                    await self.show(session_id, event)
+                session.messages = events.all_messages()
+        except (AgentRunError, UserError) as exc:
+            raise RequestError(-32603, f"The model failed: {exc}") from exc
+        return PromptResponse(stop_reason="end_turn")
+
+    def find(self, session_id: str) -> Session:
+        if session_id not in self.sessions:
+            raise RequestError.resource_not_found(session_id)
+        return self.sessions[session_id]
+
+    async def show(self, session_id: str, event: Any) -> None:
+        """Send on what the model says, piece by piece."""
+        match event:
+            case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+                if text:
+                    await self.client.session_update(session_id, update_agent_message_text(text))
+
+
+if __name__ == "__main__":
+    asyncio.run(run_agent(Deckhand()))

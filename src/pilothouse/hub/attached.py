@@ -1,0 +1,85 @@
+"""A session that the adapter of a package follows, as a record that is read: its events become updates again.
+
+The adapter calls back in the loop; the record is read in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import Callable
+
+import msgspec
+
+from ..adapters.base import AdapterError, AgentSession
+from ..adapters.discovery.store import Reader, Step
+from ..dialects.acp.project import Projector
+from ..model.events import Event
+from .finding import Finding
+
+__all__ = ["AttachedReader", "attached_reader"]
+
+logger = logging.getLogger(__name__)
+
+MOST = 500
+"""Updates of one step."""
+LEAVING = 5.0
+"""Seconds that an adapter has to let go of a session."""
+
+
+class AttachedReader(Reader):
+    """Make it and `begin` it in the loop; `news` is called there when something was heard."""
+
+    def __init__(self, session: AgentSession, news: Callable[[], None]) -> None:
+        self._session = session
+        self._news = news
+        self._loop = asyncio.get_running_loop()
+        self._project = Projector().project
+        self._updates: deque[bytes] = deque()
+        self._early: list[Event] | None = []
+        self._stop = session.on_event(self._heard)
+
+    async def begin(self) -> None:
+        """Take in what was before. Raises AdapterError."""
+        history = await self._session.get_history()
+        early, self._early = self._early or [], None
+        for event in [*history, *(one for one in early if one not in history)]:
+            self._heard(event)
+
+    def _heard(self, event: Event) -> None:
+        if self._early is not None:
+            self._early.append(event)
+        else:
+            self._updates.extend(self._project(event))
+            self._news()
+
+    def read(self) -> Step:
+        updates = [msgspec.json.decode(self._updates.popleft()) for _ in range(min(MOST, len(self._updates)))]
+        return Step(updates=updates)
+
+    def close(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._leave(), self._loop).result()
+
+    async def _leave(self) -> None:
+        self._stop()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LEAVING):
+                await self._session.detach()
+
+
+async def attached_reader(finder: Finding, agent: str, session_id: str, news: Callable[[], None]) -> Reader | None:
+    """A session that the adapter of a package follows; None when none does."""
+    try:
+        reader = AttachedReader(await finder.attach(agent, session_id), news)
+    except AdapterError as exc:
+        logger.info("%s", exc)
+        return None
+    try:
+        await reader.begin()
+    except AdapterError as exc:
+        logger.info("%s", exc)
+        await asyncio.to_thread(reader.close)
+        return None
+    return reader
