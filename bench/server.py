@@ -4,9 +4,10 @@
     python bench/server.py              all of it, a few minutes
     python bench/server.py flood many   some of: flood, latency, many, sockets, replay, idle, neighbours, start
 
-Two other stacks stand beside it, in `stacks/`. *By hand* is what a user would write instead: the official SDK,
-FastAPI, sse-starlette, one commit for each update. *Relay* frames the same lines from the pipe to the socket and keeps
-nothing. Agent, stack and consumers are three processes each time; the consumers only look for marks in the bytes.
+Other stacks stand beside it, in `stacks/`. *By hand* is what a user would write instead: the official SDK, FastAPI,
+sse-starlette, one commit for each update. *Relay* frames the same lines from the pipe to the socket and keeps nothing.
+*Bare* has all frames in memory and only writes them: what the cores allow where there are many consumers. Agent, stack
+and consumers are three processes each time; the consumers only look for marks in the bytes.
 """
 
 from __future__ import annotations
@@ -208,12 +209,31 @@ def latency() -> None:
 
 
 def many() -> None:
-    one = best(2, lambda: flooded("hub", 50_000))
-    hundred = best(2, lambda: flooded("hub", 50_000, 100))
-    cores = os.cpu_count() or 1
-    ratio = f"{hundred / one:.2f} × (target 0.33 × as cores allow; {cores} here)"
+    one = best(3, lambda: flooded("hub", 50_000))
+    hundred = best(3, lambda: flooded("hub", 50_000, 100))
+    allowed = best(3, lambda: bare(50_000, 100))
+    ratio = f"{hundred / one:.2f} × (target 0.33 × as cores allow)"
     row("100 SSE consumers, updates/s each", f"hub {hundred:,.0f}", f"one {one:,.0f}", ratio)
-    row("  in all", f"{hundred * 100:,.0f}/s", "", "")
+    cores = f"{os.cpu_count() or 1} cores allow"
+    row("  in all", f"{hundred * 100:,.0f}/s", f"bare: {cores} {allowed:,.0f} each", f"{hundred / allowed:.2f} ×")
+
+
+def bare(count: int, consumers: int) -> float:
+    """Updates a second that each consumer gets when nothing but writing them is done."""
+    with stack("hub") as side:
+        reading = Consumers(side.port, side.request(), 1, "chunk number ", 1000)
+        side.prompt("flood 1000")
+        size = reading.result()["size"] // 1000
+    command = [*PYTHON, str(STACKS / "bare.py"), str(consumers), str(size), str(count)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        found = Consumers(port, b"GET / HTTP/1.1\r\n\r\n", consumers, "chunk number ", count).result()
+        return count / float(found["ended"] - found["began"])
+    finally:
+        process.kill()
+        process.wait()
 
 
 def sockets() -> None:
