@@ -19,7 +19,7 @@ import msgspec
 
 from . import tables
 from .database import FAILURES, explain
-from .entries import Entry, size_of
+from .entries import ENTRY_OVERHEAD, Entry, weights_of
 from .errors import LogConflict, LogError, UnknownSession
 from .records import Change, DeleteSession
 from .rows import is_one_row, write_rows
@@ -51,7 +51,7 @@ class Job:
 
     __slots__ = (
         *("changes", "entries", "error", "expected", "future", "result", "session_id", "texts"),
-        *("is_large", "is_staged", "order", "size", "slices"),
+        *("is_large", "is_staged", "order", "size", "slices", "weights"),
     )
 
     def __init__(
@@ -73,12 +73,14 @@ class Job:
         self.error: Exception | None = None
         self.order = 0
         self.size = 0
+        self.weights: list[int] = []
         self.is_large = self.is_staged = False
         self.slices: Iterator[Slice] | None = None
 
     def weigh(self) -> None:
         """Find out how much there is to write. Done in the writer's thread: it takes a look at every entry."""
-        self.size = size_of(self.entries)
+        self.weights = weights_of(self.entries)
+        self.size = sum(self.weights) - ENTRY_OVERHEAD * len(self.entries)
         self.is_large = self.size > SLICE_BYTES and any(map(is_large, self.entries))
 
 
@@ -106,7 +108,7 @@ class GroupCommit:
         self._staged: dict[str, Head | None] = {}
         self._advanced: set[str] = set()
         self._pending: list[Entry] = []
-        self._pending_number = 0
+        self._pending_number = self._pending_size = 0
         self._ready: set[tuple[int, int]] = set()
         self.written = self.staged = 0  # bytes of the last commit, and of slices since the writer last asked; about
         self.unnoted: set[str] = set()  # sessions whose row does not yet tell of their newest events
@@ -203,7 +205,7 @@ class GroupCommit:
         self.written = 0
         self._staged = {}
         self._advanced = set()
-        self._pending = []
+        self._pending, self._pending_size = [], 0
         self._ready = set()
         deleted: list[int] = []
         try:
@@ -227,7 +229,11 @@ class GroupCommit:
 
         One row and nothing else, as when a single agent streams, is one statement: a transaction by itself.
         """
-        if self._db.in_transaction or self._due(self._advanced) or not is_one_row(self._pending):
+        if (
+            self._db.in_transaction
+            or self._due(self._advanced)
+            or not is_one_row(len(self._pending), self._pending_size)
+        ):
             self._begin()
         self._write()
         noted = self._note(self._advanced) if self._db.in_transaction else set()
@@ -277,7 +283,7 @@ class GroupCommit:
                 raise
             self._db.execute("ROLLBACK TO job")
             self._staged = staged
-            self._pending = []
+            self._pending, self._pending_size = [], 0
             deleted = []
             job.error = LogError(f"refused: {exc}") if isinstance(exc, sqlite3.Error) else exc
         self._db.execute("RELEASE job")
@@ -299,6 +305,7 @@ class GroupCommit:
             self._begin()
             self._write()
         self._pending += job.entries
+        self._pending_size += job.size
         self._pending_number = head.number
         self._staged[job.session_id] = Head(head.number, job.result, head.noted)
         self._advanced.add(job.session_id)
@@ -324,8 +331,9 @@ class GroupCommit:
 
     def _write(self) -> None:
         if self._pending:
-            entries, self._pending = self._pending, []
-            self.written += write_rows(self._db, self._pending_number, entries, self._ready)
+            entries, size = self._pending, self._pending_size
+            self._pending, self._pending_size = [], 0
+            self.written += write_rows(self._db, self._pending_number, entries, size, self._ready)
 
     def _note(self, sessions: Iterable[str], wait: float = NOTE_SECONDS) -> set[str]:
         """Tell the rows of sessions where they stand, unless they were told just now. Returns those told."""

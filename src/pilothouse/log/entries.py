@@ -10,6 +10,9 @@ import msgspec
 from ..model.events import Event, encode_event
 from .errors import LogError
 
+ENTRY_OVERHEAD = 250
+"""Bytes an entry costs in memory beyond its data: the objects around it."""
+
 MANY = 8
 """Events that are encoded all at once rather than one by one; a few may be large, and that way takes one copy more."""
 
@@ -36,9 +39,9 @@ class Entry(msgspec.Struct, frozen=True, gc=False, array_like=True):
         return len(self.data) + len(self.source or b"")
 
 
-def size_of(entries: Iterable[Entry]) -> int:
-    """Bytes of events and sources together."""
-    return sum([len(entry.data) + len(entry.source or b"") for entry in entries])
+def weights_of(entries: Iterable[Entry]) -> list[int]:
+    """Bytes that each takes in memory: its event, its source and the objects around them."""
+    return [len(entry.data) + len(entry.source or b"") + ENTRY_OVERHEAD for entry in entries]
 
 
 def number(session_id: str, expected: int, events: Sequence[Event], position: int) -> list[Entry]:

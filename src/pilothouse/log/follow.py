@@ -17,7 +17,7 @@ from itertools import accumulate, islice
 from typing import TypeAlias
 from weakref import WeakSet, WeakValueDictionary
 
-from .entries import Entry
+from .entries import ENTRY_OVERHEAD, Entry
 from .errors import CursorAhead, LogClosed, LogError, UnknownSession
 
 BATCH_COUNT = 1024
@@ -30,9 +30,6 @@ TAIL_BYTES = 2 << 20
 
 ALL_TAILS_BYTES = 32 << 20
 """What all tails keep together; the one that was quiet for longest is emptied first."""
-
-ENTRY_OVERHEAD = 250
-"""Bytes an entry costs beyond its data: the objects around it."""
 
 Fetch: TypeAlias = Callable[[int, int, int], Awaitable[tuple[list[Entry], int]]]
 """Read from storage: (after, count, bytes) → entries and the last key there is."""
@@ -64,13 +61,13 @@ class Tail:
     def learn(self, last: int) -> None:
         self.last = max(self.last, last)
 
-    def extend(self, keys: range, entries: list[Entry], sizes: list[int], *, contiguous: bool) -> None:
+    def extend(self, keys: range, entries: list[Entry], weights: list[int], *, contiguous: bool) -> None:
         """Add committed entries. `contiguous`: a key that does not follow the window's last one means a gap."""
         if contiguous and (not self._keys or self._keys[-1] != keys.start - 1):
             self.clear()
             self.floor = keys.start - 1
         total = self._ends[-1] if self._ends else self._base
-        self._ends += islice(accumulate(sizes, initial=total), 1, None)
+        self._ends += islice(accumulate(weights, initial=total), 1, None)
         self._keys += keys
         self._entries += entries
         self.last = max(self.last, self._keys[-1])
@@ -166,14 +163,13 @@ class Tails:
         tail = self._by_session.get(session_id)
         return [] if tail is None or count <= 0 else tail.after(after, count, size)
 
-    def committed(self, session_id: str, entries: list[Entry]) -> Tail:
-        """Take over entries that are now durable. The caller wakes, after the last of a commit."""
+    def committed(self, session_id: str, entries: list[Entry], weights: list[int]) -> Tail:
+        """Take over entries that are now durable, with their weights. The caller wakes, after the last of a commit."""
         tail = self.of(session_id)
         before = tail.size
         first, last = entries[0], entries[-1]
-        sizes = [len(entry.data) + len(entry.source or b"") + ENTRY_OVERHEAD for entry in entries]
-        tail.extend(range(first.seq, last.seq + 1), entries, sizes, contiguous=True)
-        self.all.extend(range(first.position, last.position + 1), entries, sizes, contiguous=False)
+        tail.extend(range(first.seq, last.seq + 1), entries, weights, contiguous=True)
+        self.all.extend(range(first.position, last.position + 1), entries, weights, contiguous=False)
         self._used += tail.size - (before if session_id in self._kept else 0)
         self._kept[session_id] = tail
         self._kept.move_to_end(session_id)

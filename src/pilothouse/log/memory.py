@@ -13,7 +13,7 @@ import msgspec
 
 from ..model.events import Event, utc_now
 from .base import EventLog
-from .entries import Entry, cut, number
+from .entries import Entry, cut, number, weights_of
 from .errors import (
     LogClosed,
     LogConflict,
@@ -272,7 +272,7 @@ class MemoryLog(EventLog):
         for entry, event in zip(entries, events, strict=True):
             if text := text_of(event):
                 self._texts[entry.position] = (entry, text)
-        self._tails.committed(session_id, entries).wake()
+        self._tails.committed(session_id, entries, weights_of(entries)).wake()
         self._tails.all.wake()
 
     def _forget(self, changes: Sequence[Change]) -> None:

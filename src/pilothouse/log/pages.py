@@ -11,8 +11,8 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from .entries import Entry
-from .follow import BATCH_COUNT, ENTRY_OVERHEAD
+from .entries import Entry, weights_of
+from .follow import BATCH_COUNT
 
 PAGE_COUNT = BATCH_COUNT
 PAGES_BYTES = 8 << 20
@@ -66,7 +66,7 @@ class Pages:
 
     def _keep(self, key: Key, page: Page) -> None:
         entries = page[0]
-        size = len(entries) * ENTRY_OVERHEAD + sum([len(entry.data) + len(entry.source or b"") for entry in entries])
+        size = sum(weights_of(entries))
         self._kept[key] = (page, size)
         self._used += size
         while self._used > PAGES_BYTES:

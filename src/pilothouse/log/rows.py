@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ..model.events import EVENT_TYPES
-from .entries import Entry, cut, size_of
+from .entries import Entry, cut
 from .slices import SLICE_BYTES, is_large, read_slices, slices, write_slice
 from .tables import head
 
@@ -32,14 +32,15 @@ _decode_sources = msgspec.msgpack.Decoder(list[bytes | bool | None]).decode
 
 
 def write_rows(
-    db: sqlite3.Connection, session: int, entries: list[Entry], staged: Collection[tuple[int, int]] = ()
+    db: sqlite3.Connection, session: int, entries: list[Entry], size: int, staged: Collection[tuple[int, int]] = ()
 ) -> int:
     """Store entries of one session whose seqs and positions go up by one. Returns about how many bytes that took.
 
-    What is large in those whose session and seq are in `staged` was written before.
+    `size` is that of events and sources together. What is large in those whose session and seq are in `staged` was
+    written before.
     """
-    size = 0
-    for row in split(entries):
+    written = 0
+    for row in [entries] if is_one_row(len(entries), size) else split(entries):
         last = row[-1]
         lines = [entry.data for entry in row]
         sources: list[bytes | bool | None] | None = [entry.source for entry in row]
@@ -52,25 +53,22 @@ def write_rows(
         db.execute(
             "INSERT INTO batches (position, session, seq, count, events, sources) VALUES (?, ?, ?, ?, ?, ?)", values
         )
-        size += len(values[4]) + len(values[5] or b"")
+        written += len(values[4]) + len(values[5] or b"")
         if len(row) == 1:  # only an event alone in its row can be that large
-            size += _write_blobs(db, session, last)
+            written += _write_blobs(db, session, last)
             if is_large(last) and (session, last.seq) not in staged:
-                size += _size(last)
+                written += _size(last)
                 for piece in slices(row):
                     write_slice(db, session, piece)
-    return size
+    return written
 
 
-def is_one_row(entries: list[Entry]) -> bool:
-    return len(entries) <= ROW_COUNT and size_of(entries) <= ROW_BYTES
+def is_one_row(count: int, size: int) -> bool:
+    return count <= ROW_COUNT and size <= ROW_BYTES
 
 
 def split(entries: list[Entry]) -> Iterator[list[Entry]]:
     """Cut entries into rows."""
-    if is_one_row(entries):
-        yield entries
-        return
     start = size = 0
     for index, entry in enumerate(entries):
         more = _size(entry)

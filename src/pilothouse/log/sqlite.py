@@ -131,7 +131,7 @@ class SQLiteLog(EventLog):
             if job.entries:
                 self._events += len(job.entries)
                 self._position = max(self._position, job.entries[-1].position)
-                awake.add(self._tails.committed(job.entries[0].session_id, job.entries))
+                awake.add(self._tails.committed(job.entries[0].session_id, job.entries, job.weights))
             for change in job.changes:
                 if isinstance(change, DeleteSession):
                     self._tails.forget(change.session_id)

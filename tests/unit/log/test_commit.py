@@ -145,12 +145,12 @@ def test_what_was_not_purged_is_found_when_the_log_is_opened_again(bench: Bench)
 def test_when_a_transaction_breaks_each_job_is_tried_by_itself(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     from pilothouse.log import commit
 
-    def fail_for_many(db: sqlite3.Connection, number: int, entries: list[Any], staged: Any) -> int:
+    def fail_for_many(db: sqlite3.Connection, number: int, entries: list[Any], size: int, staged: Any) -> int:
         if len(entries) > 1:
             error = sqlite3.DatabaseError("malformed")
             error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
             raise error
-        return write(db, number, entries, staged)
+        return write(db, number, entries, size, staged)
 
     write = commit.write_rows
     monkeypatch.setattr(commit, "write_rows", fail_for_many)

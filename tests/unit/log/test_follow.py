@@ -8,7 +8,8 @@ import gc
 import pytest
 
 from pilothouse.log import Entry, LogClosed, MemoryLog, UnknownSession
-from pilothouse.log.follow import ENTRY_OVERHEAD, TAIL_COUNT, Tail, Tails
+from pilothouse.log.entries import weights_of
+from pilothouse.log.follow import TAIL_COUNT, Tail, Tails
 
 
 def entries(first: int, last: int, session_id: str = "s", size: int = 10, shift: int = 0) -> list[Entry]:
@@ -16,8 +17,7 @@ def entries(first: int, last: int, session_id: str = "s", size: int = 10, shift:
 
 
 def extend(tail: Tail, batch: list[Entry]) -> None:
-    sizes = [len(entry.data) + ENTRY_OVERHEAD for entry in batch]
-    tail.extend(range(batch[0].seq, batch[-1].seq + 1), batch, sizes, contiguous=True)
+    tail.extend(range(batch[0].seq, batch[-1].seq + 1), batch, weights_of(batch), contiguous=True)
 
 
 def seqs(batch: list[Entry]) -> list[int]:
@@ -76,8 +76,8 @@ def test_one_entry_of_any_size_is_kept_for_those_who_follow_live() -> None:
 def test_all_tails_together_are_bounded_and_the_quiet_one_goes_first() -> None:
     tails = Tails(budget=100_000)
     for name in "abcdef":
-        tails.committed(name, entries(1, 3, name, size=10_000))
-        tails.committed("busy", entries(ord(name), ord(name), "busy", size=100))
+        for batch in (entries(1, 3, name, size=10_000), entries(ord(name), ord(name), "busy", size=100)):
+            tails.committed(batch[0].session_id, batch, weights_of(batch))
     assert tails.used <= 100_000
     assert tails.near("a", 0, 10, 1 << 20) == []
     assert seqs(tails.near("f", 0, 10, 1 << 20)) == [1, 2, 3]

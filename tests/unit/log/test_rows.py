@@ -44,7 +44,7 @@ def entry(seq: int, size: int = 20, source: bytes | None = None, kind: str = "me
 
 
 def store(db: sqlite3.Connection, entries: list[Entry]) -> None:
-    write_rows(db, head(db, "s")[0], entries)
+    write_rows(db, head(db, "s")[0], entries, sum(entry.size for entry in entries))
     db.execute("UPDATE sessions SET last_seq = ?", (entries[-1].seq,))
 
 
