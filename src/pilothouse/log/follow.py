@@ -85,6 +85,12 @@ class Tail:
             self.floor, self._base = self._keys[cut - 1], self._ends[cut - 1]
             del self._keys[:cut], self._ends[:cut], self._entries[:cut]
 
+    def pass_over(self, key: int) -> None:
+        """Something was committed that nobody looks at: whoever comes later finds it in storage."""
+        if self._keys:
+            self.clear()
+        self.floor = self.last = key
+
     def clear(self) -> None:
         self._keys, self._ends, self._entries, self._base = [], [], [], 0
 
@@ -139,6 +145,7 @@ class Tails:
         self._by_session: WeakValueDictionary[str, Tail] = WeakValueDictionary()
         self._kept: OrderedDict[str, Tail] = OrderedDict()
         self._followers: WeakSet[Follower] = WeakSet()
+        self._followers_of_all: WeakSet[Follower] = WeakSet()
         self._closed = False
 
     def start(self, position: int) -> None:
@@ -169,7 +176,10 @@ class Tails:
         before = tail.size
         first, last = entries[0], entries[-1]
         tail.extend(range(first.seq, last.seq + 1), entries, weights, contiguous=True)
-        self.all.extend(range(first.position, last.position + 1), entries, weights, contiguous=False)
+        if self._followers_of_all:
+            self.all.extend(range(first.position, last.position + 1), entries, weights, contiguous=False)
+        else:
+            self.all.pass_over(last.position)
         self._used += tail.size - (before if session_id in self._kept else 0)
         self._kept[session_id] = tail
         self._kept.move_to_end(session_id)
@@ -196,6 +206,8 @@ class Tails:
     def follower(self, tail: Tail, fetch: Fetch, after: int, key: str) -> Follower:
         follower = Follower(tail, fetch, after, key)
         self._followers.add(follower)
+        if tail is self.all:
+            self._followers_of_all.add(follower)
         return follower
 
     @property

@@ -130,3 +130,24 @@ async def test_live_followers_share_the_bytes_that_were_encoded_once() -> None:
         assert first[0].data is second[0].data is third[0].data
         assert log.statistics()["followers"] == 3
         assert log.statistics()["tail_bytes"] > 0
+
+
+def test_what_nobody_follows_is_not_held_and_whoever_comes_asks_storage_for_it() -> None:
+    async def fetch(cursor: int, count: int, size: int) -> tuple[list[Entry], int]:
+        raise AssertionError("not asked here")
+
+    tails = Tails()
+
+    def commit(first: int, last: int) -> None:
+        batch = entries(first, last)
+        tails.committed("s", batch, weights_of(batch))
+
+    commit(1, 3)
+    assert (tails.all.last, tails.all.size) == (3, 0)
+    follower = tails.follower(tails.all, fetch, 3, "position")
+    commit(4, 6)
+    assert seqs(tails.all.after(3, 10, 1 << 20)) == [4, 5, 6]
+    assert tails.all.after(2, 10, 1 << 20) == []
+    del follower
+    commit(7, 7)
+    assert (tails.all.last, tails.all.size) == (7, 0)
