@@ -270,6 +270,8 @@ test("nothing can be cut while a line may still change what it belongs to", () =
   expect(cuts("- item\n\nnext\n")).toEqual([8]);
   expect(cuts("- item\n\n  more\n")).toEqual([]);
   expect(cuts("text\n```\ncode")).toEqual([5]);
+  expect(cuts("<details>\n<summary>s</summary>\n\na\n\n# b\n\n</details>\n\nc\n")).toEqual([52]);
+  expect(cuts("<details> is a tag\n\na\n\nb\n")).toEqual([20, 23]);
 });
 
 test("a text of any length that comes at once has its lines, its fences and its lists", () => {

@@ -57,6 +57,20 @@ test("a text that becomes another one is shown as that", () => {
   expect(plain(root)).toBe(whole("Only this, and\n\n```js\nlet it\n```"));
 });
 
+test("what stands between a summary and the end of its fold is in the fold, and stays unfolded while it grows", () => {
+  const stream = new MarkdownStream(asIs);
+  stream.append("Before.\n\n<details>\n<summary>More</summary>\n\nInner **bold**.\n\n```js\nlet a\n```\n\nAnd");
+  sheet.show(stream.blocks());
+  root.querySelector("details")!.open = true;
+  stream.append(" again.\n\n</details>\n\nAfter.\n\nEnd");
+  sheet.show(stream.blocks());
+  const fold = root.querySelector("details")!;
+  expect(fold.open).toBe(true);
+  expect([...fold.children].map((one) => one.tagName)).toEqual(["SUMMARY", "P", "PRE", "P"]);
+  expect(fold.textContent).toContain("And again.");
+  expect(stream.blocks()).toHaveLength(4);
+});
+
 test("code that grows keeps its text, and so what somebody selected", () => {
   const stream = new MarkdownStream(asIs);
   stream.append("```js\nlet a");

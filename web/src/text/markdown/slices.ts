@@ -92,13 +92,25 @@ export function cuts(text: string): number[] {
   const tokens = new Lexer(options()).blockTokens(text, []);
   const found: number[] = [];
   let place = 0;
+  let folds = 0;
   let before: Token | undefined;
   for (const token of tokens) {
-    if (token.type !== "space" && before !== undefined && divides(text, place, before, token)) found.push(place);
+    const whole = token.type !== "space" && folds === 0;
+    if (whole && before !== undefined && divides(text, place, before, token)) found.push(place);
     place += token.raw.length;
+    folds = Math.max(0, folds + opened(token));
     if (token.type !== "space") before = token;
   }
   return place === text.length ? found : [];
+}
+
+/**
+ * How many folds a block leaves open. What is between `<details>` and its end is Markdown that belongs into it: cut
+ * apart, the fold would be empty and its content beside it. One without a summary is more likely to be a word.
+ */
+function opened({ type, raw }: Token): number {
+  const ended = type === "code" ? 0 : (raw.match(/<\/details>/gi)?.length ?? 0);
+  return (type === "html" ? (raw.match(/<details\b[^<>]*>(?=\s*<summary\b)/gi)?.length ?? 0) : 0) - ended;
 }
 
 function divides(text: string, place: number, before: Token, after: Token): boolean {

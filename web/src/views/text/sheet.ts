@@ -153,8 +153,11 @@ function complete(block: Block, element: Element): void {
   if (block.kind === "code") {
     if (!isPlain(block)) render(h(CodeBlock, { block }), element);
   } else if (block.raw) {
+    const unfolded = [...element.querySelectorAll("details")].map(({ open }) => open);
     element.innerHTML = sanitisedHtml(block.html);
     finish(element);
+    // what somebody unfolded stays so while more comes
+    for (const [at, fold] of element.querySelectorAll("details").entries()) fold.open = unfolded[at] ?? fold.open;
   } else if (block.html.includes("<a href")) tellHosts(element);
 }
 
