@@ -68,11 +68,15 @@ function listenToWorker(): () => void {
   return () => worker?.removeEventListener("message", lead);
 }
 
-/** How many things wait for somebody: every approval, and every session that asks; without those of one session. */
-export function countNeeded(hub: Pick<Hub, "approvals" | "rows">, without?: string): number {
+/**
+ * How many things wait for somebody: every approval, and every session that asks; without those of one session. Before
+ * the hub has told of approvals, a list that was kept says how many there were.
+ */
+export function countNeeded(hub: Pick<Hub, "approvals" | "rows" | "me">, without?: string): number {
+  const told = hub.me.value !== null;
   let count = hub.approvals.value.filter(({ sessionId }) => sessionId !== without).length;
-  for (const { id, status } of hub.rows.value?.values() ?? [])
-    if (status === "waiting_for_input" && id !== without) count += 1;
+  for (const { id, status, pendingApprovals } of hub.rows.value?.values() ?? [])
+    if (id !== without) count += status === "waiting_for_input" ? 1 : told ? 0 : pendingApprovals;
   return count;
 }
 

@@ -491,6 +491,24 @@ test("the centre leads to the sessions that ask a question, and says of none tha
   expect(countNeeded(place.hub, asks.id)).toBe(0);
 });
 
+test("before the hub has told what waits, the centre does not say that nobody does; a kept list counts", async () => {
+  place = new Place();
+  place.hub.me.value = null;
+  place.hub.status.value = { phase: "connecting", lane: "socket", seen: null };
+  const kept = { id: "ses_4", status: "waiting_for_approval", pendingApprovals: 2 } as SessionRow;
+  place.hub.rows.value = new Map([[kept.id, kept]]);
+  place.show(h(ApprovalCentre, {}));
+  await pass(60);
+  expect(place.text).not.toContain("Nobody waits");
+  await pass(5000);
+  expect(place.text).toContain("as soon as the hub is reached");
+  expect(countNeeded(place.hub)).toBe(2);
+  place.hub.me.value = { name: "laptop", scopes: ["read"] };
+  await pass(60);
+  expect(place.text).toContain("Nobody waits");
+  expect(countNeeded(place.hub)).toBe(0);
+});
+
 test("what waits is said aloud once, with its name", async () => {
   waiting([approvalRow("a1"), approvalRow("a2")]);
   await pass(50);

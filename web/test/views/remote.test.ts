@@ -188,6 +188,29 @@ test("a pairing that expired or was locked says so", async () => {
   expect(world.text).toContain("Too many wrong codes");
 });
 
+test("what could not be listed is listed once the hub is back", async () => {
+  world.refuse(/^GET rules/, 503, "closing", "The hub is closing");
+  world.refuse(/^GET devices/, 503, "closing", "The hub is closing");
+  await atDevices();
+  expect(world.all("[role=alert]")).toHaveLength(2);
+  world.answer(/^GET devices/, { devices: [DEVICE] });
+  world.answer(/^GET rules/, { rules: [RULE] });
+  const { status } = world.hub;
+  act(() => void (status.value = { ...status.value, phase: "reconnecting" }));
+  act(() => void (status.value = { ...status.value, phase: "live" }));
+  await world.settle();
+  expect(world.all("[role=alert]")).toHaveLength(0);
+  expect(world.text).toContain("npm test");
+  expect(world.text).toContain("iPhone");
+});
+
+test("nothing is said of what this browser may do before the hub has said it", async () => {
+  act(() => void (world.hub.me.value = null));
+  await atDevices();
+  expect(world.text).not.toContain("Only a device that may manage");
+  expect(world.find("[aria-label='This browser']").textContent).not.toContain("may");
+});
+
 test("a device is renamed", async () => {
   world.answer(/^PATCH devices/, DEVICE);
   await atDevices();

@@ -198,6 +198,24 @@ test("a directory that was chosen elsewhere stands in the form", async () => {
   expect(world.find<HTMLInputElement>("#new-cwd").value).toBe("/srv/blog");
 });
 
+test("agents that could not be listed are listed once the hub is back, and what was typed stays", async () => {
+  await begin();
+  world.close();
+  world.refuse(/^GET agents/, 503, "closing", "The hub is closing");
+  world.show(h(NewSession, { close: undefined }));
+  await world.settle();
+  expect(world.find("#new-agent-trouble").textContent).toContain("The hub is closing");
+  world.type("#new-prompt", "Mend it");
+  const { status } = world.hub;
+  act(() => void (status.value = { ...status.value, phase: "reconnecting" }));
+  world.answer(/^GET agents/, { agents: AGENTS });
+  act(() => void (status.value = { ...status.value, phase: "live" }));
+  await world.settle();
+  expect(world.find<HTMLInputElement>("[name=new-agent]:checked").value).toBe("claude");
+  expect(world.all("#new-agent-trouble").map((one) => one.textContent)).not.toContain("The hub is closing");
+  expect(world.find<HTMLTextAreaElement>("#new-prompt").value).toBe("Mend it");
+});
+
 test("refusals find their field", () => {
   const refused = (code: string, details: Record<string, string> | null) =>
     troublesOf(new Refused(422, { code, message: "no", recoverable: true, details }));

@@ -9,6 +9,7 @@ import type { ApprovalRow, SessionRow } from "../../app/rows";
 import type { Question } from "../../model/wire.gen";
 import { Icon } from "../../ui/icon";
 import { ago, moment } from "../../ui/time";
+import { useOffline } from "../sessions/offline";
 import { ApprovalCard } from "./card";
 import { Seen } from "./hidden";
 import { RiskChip } from "./risk";
@@ -23,11 +24,7 @@ export function ApprovalCentre() {
   const asking = hub.sessions.value.filter(({ status }) => status === "waiting_for_input");
   return (
     <div class="centre">
-      {!groups.size && !asking.length && (
-        <p class="centre-none muted">
-          <Icon name="check" /> Nobody waits for you.
-        </p>
-      )}
+      {!groups.size && !asking.length && <None />}
       {[...groups].map(([sessionId, rows]) => (
         <section key={sessionId} class="centre-group" aria-label={sessionName(hub.row(sessionId))}>
           <SessionLink id={sessionId} />
@@ -42,6 +39,20 @@ export function ApprovalCentre() {
       <Recent />
     </div>
   );
+}
+
+/** Before the hub has said what waits, nobody knows whether anything does. */
+function None() {
+  const offline = useOffline();
+  if (useHub().me.value) {
+    return (
+      <p class="centre-none muted">
+        <Icon name="check" /> Nobody waits for you.
+      </p>
+    );
+  }
+  if (offline) return <p class="centre-none muted">What waits for you is shown as soon as the hub is reached.</p>;
+  return <p class="new-bone" role="status" aria-label="Loading what waits" />;
 }
 
 /** A question is known to its session alone, which is where it is answered. */

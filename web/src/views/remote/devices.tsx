@@ -26,11 +26,13 @@ export interface Device {
 
 export function Devices() {
   const hub = useHub();
-  const admin = hub.may("admin");
   return (
     <div class="access">
       <Me />
-      {admin ? <Paired /> : <p class="muted small">Only a device that may manage the hub sees and pairs others.</p>}
+      {hub.may("admin") && <Paired />}
+      {hub.me.value && !hub.may("admin") && (
+        <p class="muted small">Only a device that may manage the hub sees and pairs others.</p>
+      )}
       <Rules />
     </div>
   );
@@ -47,7 +49,7 @@ function Me() {
         <p>
           You are <b>{me?.name ?? "…"}</b>
         </p>
-        <p class="small muted">may {rightsOf(me?.scopes ?? [])}</p>
+        {me && <p class="small muted">may {rightsOf(me.scopes)}</p>}
       </div>
       <button type="button" class="button" onClick={() => setAsks(true)}>
         Log out
@@ -87,13 +89,15 @@ function Paired() {
       setTrouble(words(error));
     }
   };
+  const live = hub.status.value.phase === "live";
   useEffect(() => {
+    if (devices && !live) return;
     void load();
     hub.api.get<{ deviceId?: string | null }>("whoami").then(
       (me) => setOwn(me.deviceId ?? null),
       () => {},
     );
-  }, []);
+  }, [live]);
   return (
     <>
       <Invite paired={() => void load()} />

@@ -35,12 +35,17 @@ export function Rules() {
   const hub = useHub();
   const [rules, setRules] = useState<Rule[] | null>(null);
   const [trouble, setTrouble] = useState<string | null>(null);
+  const live = hub.status.value.phase === "live";
   useEffect(() => {
+    if (rules && !live) return;
     hub.api.get<{ rules: Rule[] }>("rules").then(
-      (found) => setRules(found.rules.toReversed()),
+      (found) => {
+        setRules(found.rules.toReversed());
+        setTrouble(null);
+      },
       (error: unknown) => setTrouble(words(error)),
     );
-  }, []);
+  }, [live]);
   const drop = (id: string) => setRules((now) => now && now.filter((one) => one.id !== id));
   return (
     <section aria-label="Standing answers">

@@ -35,15 +35,18 @@ export function NewSession({ close }: Props) {
   const form = useRef<HTMLFormElement>(null);
   const requestId = useRef(hub.ports.newId());
 
+  const live = hub.status.value.phase === "live";
   useEffect(() => {
+    if (agents) return;
     hub.api.get<{ agents: Agent[] }>("agents").then(
       (found) => {
         setAgents(found.agents);
         setAgent((now) => now || firstChoice(found.agents, last.agent));
+        setTroubles(({ agent: _, ...others }) => others);
       },
       (error: unknown) => setTroubles({ agent: `The agents could not be listed: ${words(error)}` }),
     );
-  }, []);
+  }, [live]);
   const wished = startIn.value;
   useEffect(() => {
     if (wished === null) return;
