@@ -8,6 +8,7 @@ import { listenForKeys } from "./app/shortcuts";
 import { watchSeen } from "./app/unread";
 import { browserPorts, wakeWith } from "./link/browser";
 import { App } from "./views/shell/app";
+import { catchFiles } from "./views/shell/falling";
 
 const hub = new Hub(keeping(browserPorts()));
 wearTheme(document.documentElement);
@@ -16,6 +17,7 @@ watchSeen(hub);
 watchNotifications(hub);
 watchOffline(hub);
 listenForKeys();
+catchFiles();
 registerWorker();
 const place = document.getElementById("app");
 if (place) render(<App hub={hub} />, place);

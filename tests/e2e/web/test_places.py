@@ -7,13 +7,13 @@ import re
 from tests.support.browsers import expect
 from tests.support.web_talk import Talk, until
 
-DROP = """(name) => {
+DROP = """([name, onto]) => {
   const data = new DataTransfer();
   data.items.add(new File(["words\\n"], name, { type: "text/plain" }));
   const told = ["dragover", "drop"].map(
     (type) => new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }),
   );
-  for (const event of told) document.querySelector(".transcript").dispatchEvent(event);
+  for (const event of told) document.querySelector(onto).dispatchEvent(event);
   return told.every((event) => event.defaultPrevented);
 }"""
 
@@ -53,5 +53,10 @@ async def test_an_archived_session_says_so_and_can_be_brought_back(talk: Talk) -
 
 
 async def test_a_file_that_falls_beside_the_composer_goes_with_the_message(talk: Talk) -> None:
-    assert await talk.page.evaluate(DROP, "notes.txt"), "the browser would leave the page for the file"
+    assert await talk.page.evaluate(DROP, ["notes.txt", ".transcript"]), "the browser would leave the page for the file"
     await expect(talk.field).to_have_value(re.compile("@.*notes.txt"))
+
+
+async def test_a_file_that_falls_where_nobody_takes_it_does_not_end_the_page(talk: Talk) -> None:
+    await talk.desk.visit("new")
+    assert await talk.page.evaluate(DROP, ["notes.txt", "#new-prompt"])

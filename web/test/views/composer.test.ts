@@ -456,6 +456,17 @@ test("a picture that is pasted is shown, can be taken out, and is sent with the 
   expect(outboxOf(place.hub, place.open.id).sending.value).toHaveLength(1);
 });
 
+test("words that a picture of them comes along with are pasted as words", async () => {
+  await compose();
+  const event = new Event("paste", { bubbles: true, cancelable: true });
+  const files = [new File([new Uint8Array([1])], "image.png", { type: "image/png" })];
+  Object.assign(event, { clipboardData: { files, types: ["text/plain", "text/html", "text/rtf", "Files"] } });
+  field().dispatchEvent(event);
+  await pass(60);
+  expect(event.defaultPrevented).toBe(false);
+  expect(draftOf(place.open.id).pictures.value).toEqual([]);
+});
+
 test("a mode that is chosen is on its way until the session says so", async () => {
   await compose();
   const modes = {

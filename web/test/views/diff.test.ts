@@ -260,6 +260,14 @@ describe("changes of several files", () => {
     expect(texts(".chip")).toEqual(["Deleted"]);
   });
 
+  test.each([
+    ["created", "The new file is empty."],
+    ["modified", "No line was changed."],
+  ] as const)("a file that was %s without a line says so", async (changeType, words) => {
+    await show(h(FileChangeView, { change: { path: "src/y", changeType, linesAdded: 0, linesRemoved: 0 } }));
+    expect(texts(".diff-note")).toEqual([words]);
+  });
+
   test("a diff that the hub cut says how much is missing", async () => {
     const change = { path: "x", changeType: "modified" as const, diff, linesAdded: 100, linesRemoved: 1 };
     await show(h(FileChangeView, { change }));

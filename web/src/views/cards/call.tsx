@@ -67,7 +67,7 @@ function Chips({ call }: { call: ToolCall }) {
       )}
       {exit !== null && exit !== 0 && <span class="chip bad">{typeof exit === "number" ? `exit ${exit}` : exit}</span>}
       {risky && (
-        <span class="chip wait" title={why}>
+        <span class={`chip wait ${unasked ? "call-also" : ""}`} title={why}>
           {call.riskLevel} risk
         </span>
       )}

@@ -52,7 +52,9 @@ function Entry({ name, value, depth }: { name: string; value: Json; depth: numbe
       <button type="button" class="json-fold" aria-expanded={open} onClick={() => setOpen(!open)}>
         <Icon name="right" size={10} />
         <span class="json-name">{name}</span>
-        <span class="muted">{Array.isArray(value) ? `${size} in a list` : `${size} fields`}</span>
+        <span class="muted">
+          {Array.isArray(value) ? `${size} in a list` : size === 1 ? "1 field" : `${size} fields`}
+        </span>
       </button>
       {open && <Entries value={value} depth={depth + 1} />}
     </li>

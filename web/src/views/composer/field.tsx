@@ -20,6 +20,10 @@ interface Props {
 
 const LIST = "composer-list";
 
+/** Office programs put a picture of what was copied beside the words of it; the words are meant. */
+const isWritten = (given: DataTransfer | null): boolean =>
+  ["text/plain", "text/html"].every((type) => given?.types?.includes(type));
+
 export function Field({ draft, files, commands, disabled, editing, placeholder, act, add }: Props) {
   const area = useRef<HTMLTextAreaElement>(null);
   const [caret, setCaret] = useState(0);
@@ -77,7 +81,7 @@ export function Field({ draft, files, commands, disabled, editing, placeholder, 
   };
   const pasted = (event: ClipboardEvent) => {
     const found = [...(event.clipboardData?.files ?? [])];
-    if (!found.length) return;
+    if (!found.length || isWritten(event.clipboardData)) return;
     event.preventDefault();
     add(found);
   };

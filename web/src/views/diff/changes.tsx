@@ -4,6 +4,7 @@ import { parsePatch } from "../../diff/patch";
 import { diffTexts } from "../../diff/texts";
 import type { DiffPreview, FileChange } from "../../model/wire.gen";
 import { Diff, Patch } from "./diff";
+import { EMPTY } from "./file";
 import { type Counts, CountsView, type Fold, Head } from "./head";
 
 /** A file as the hub tells of it, or as its texts. */
@@ -81,12 +82,13 @@ export function FileChangeView({ change, fold }: { change: FileChange; fold?: Fo
   return (
     <section class="diff">
       <Head path={path} kind={kind} counts={counts ?? null} remarks={[]} fold={fold} room={null} />
-      {(fold?.open ?? true) && (
-        <p class="diff-note">Which lines is not told: the agent did not say, or it is too much to compare.</p>
-      )}
+      {(fold?.open ?? true) && <p class="diff-note">{isNothing(counts) ? EMPTY[kind] : UNTOLD}</p>}
     </section>
   );
 }
+
+const UNTOLD = "Which lines is not told: the agent did not say, or it is too much to compare.";
+const isNothing = (counts?: Counts): boolean => counts !== undefined && counts.added + counts.removed === 0;
 
 export function PreviewDiff({ preview, first }: { preview: DiffPreview; first?: boolean | undefined }) {
   return <Patch path={preview.path} patch={preview.diff} first={first} />;

@@ -123,7 +123,7 @@ function factsOf(rows: readonly DiffRow[]): Facts {
   return { lines, digits: Math.max(2, String(last).length), ends, turning };
 }
 
-const EMPTY: Readonly<Record<Kind, string>> = {
+export const EMPTY: Readonly<Record<Kind, string>> = {
   created: "The new file is empty.",
   deleted: "The deleted file was empty.",
   renamed: "Renamed; its lines are the same.",
