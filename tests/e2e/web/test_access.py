@@ -103,3 +103,27 @@ async def test_nothing_is_wider_than_a_small_phone(server: ServerProcess, chromi
             await desk.visit(view)
             wide = await desk.page.evaluate("document.scrollingElement.scrollWidth - innerWidth")
             assert wide <= 0, view
+
+
+async def test_on_small_screens_nothing_is_squeezed_or_covered(
+    server: ServerProcess, chromium: Browser, tmp_path: Path
+) -> None:
+    async with Desk(chromium, server.port, "phone") as desk:
+        await desk.log_in()
+        talk = await Talk.begin(server, desk, tmp_path)
+        await talk.write("echo done")
+        await talk.hears("done")
+        await desk.page.set_viewport_size({"width": 320, "height": 640})
+        await desk.visit(f"replay/{talk.id}")
+        times = await desk.page.locator(".replay-time").bounding_box()
+        pace = await desk.page.get_by_label("Speed").bounding_box()
+        assert times
+        assert pace
+        assert times["x"] + times["width"] <= pace["x"] or times["y"] >= pace["y"] + pace["height"]
+        await desk.page.set_viewport_size({"width": 820, "height": 1180})
+        await desk.visit(f"session/{talk.id}")
+        head = desk.page.locator(".side > .head")
+        mark = await head.locator(".brand svg").bounding_box()
+        assert mark
+        assert mark["width"] == mark["height"]
+        assert await head.evaluate("(head) => head.scrollWidth <= head.clientWidth")

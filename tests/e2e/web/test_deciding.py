@@ -51,6 +51,16 @@ async def test_a_page_of_little_height_shows_several_lines_of_a_change_and_the_a
     assert await share_in_sight(talk.ask.get_by_role("button", name="Reject"), talk.ask) == 1
 
 
+async def test_a_page_of_little_height_shows_the_answers_that_are_opened(talk: Talk) -> None:
+    await talk.page.set_viewport_size(SIDEWAYS)
+    await ask_for_a_change_in_the_middle(talk)
+    await talk.choose("Always…")
+    assert await share_in_sight(talk.ask.get_by_role("button", name="In this session"), talk.ask) == 1
+    await talk.choose("Back")
+    await talk.choose("Deny with a reason…")
+    assert await share_in_sight(talk.ask.get_by_role("button", name="Deny", exact=True), talk.ask) == 1
+
+
 async def test_why_a_long_command_is_risky_is_seen_before_anything_is_opened(talk: Talk) -> None:
     steps = " && ".join(f"echo step{number} > out{number}.txt" for number in range(120))
     await talk.write(f"bash {steps} && rm -rf ~/important")

@@ -51,7 +51,10 @@ export function Choices(props: Props) {
 function usePanel<Element extends HTMLElement>(close: () => void) {
   const first = useRef<Element>(null);
   // once: it must not take the focus back from what somebody types into meanwhile
-  useLayoutEffect(() => first.current?.focus({ preventScroll: true }), []);
+  useLayoutEffect(() => {
+    first.current?.focus({ preventScroll: true });
+    first.current?.closest(".ask-panel")?.scrollIntoView?.({ block: "nearest" }); // where it is tight, the card scrolls
+  }, []);
   useShortcuts([{ keys: "Escape", label: "Back to the answers", group: "Approvals", run: close }]);
   return first;
 }
