@@ -246,6 +246,32 @@ test("what was not read begins with a line, and is drawn however far up it is", 
   expect(place.querySelector(".unread")!.parentElement!.textContent).toContain("Answer 40");
 });
 
+test("who is at the end stays there when what is drawn becomes shorter and longer at once", async () => {
+  const place = shown(new Played(long(20)));
+  const box = place.querySelector<HTMLElement>(".transcript-scroll")!;
+  const measure = (scrollHeight: number) =>
+    Object.defineProperties(box, {
+      scrollHeight: { value: scrollHeight, configurable: true },
+      clientHeight: { value: 500, configurable: true },
+    });
+  const scroll = (top: number) => {
+    box.scrollTop = top;
+    box.dispatchEvent(new Event("scroll"));
+  };
+  measure(5000);
+  scroll(4500);
+  measure(5080);
+  scroll(4480);
+  await settled();
+  expect([place.querySelector(".transcript-jump"), box.scrollTop]).toEqual([null, 5080]);
+  scroll(4580);
+  box.dispatchEvent(new Event("wheel"));
+  measure(5100);
+  scroll(4400);
+  await settled();
+  expect([place.querySelector(".transcript-jump") !== null, box.scrollTop]).toEqual([true, 4400]);
+});
+
 test("the reader who scrolls up is left alone, and told what came", async () => {
   const source = new Played(long(20));
   const place = shown(source);

@@ -11,6 +11,9 @@ import type { Chunk, Layout } from "./layout";
 /** Pixels from the end that still count as being there. */
 const NEAR = 32;
 const LOW = 96;
+/** Milliseconds after a reader's last move in which it is them who scrolls. */
+const HAND = 400;
+const HANDS = ["wheel", "touchmove", "pointerdown", "keydown"] as const;
 /** Chunks around the screen that are drawn at once, that are filled in when nothing else is to do, and that stay. */
 const AROUND = 2;
 const FILLED = 24;
@@ -34,6 +37,7 @@ export class Scroller {
   readonly #layout: Layout;
   #box: HTMLElement | null = null;
   #last = { top: 0, height: 0 };
+  #hand = -Infinity;
   #seen = 0;
   #anchor: Anchor | null = null;
   #soon: Chunk[] = [];
@@ -50,6 +54,8 @@ export class Scroller {
     const scrolled = () => this.#scrolled();
     const pressed = (event: Event) => this.#pressed(event);
     const rushed = () => this.#keepEnd();
+    const moved = () => void (this.#hand = performance.now());
+    for (const type of HANDS) box.addEventListener(type, moved, { passive: true });
     box.addEventListener("scroll", scrolled, { passive: true });
     box.addEventListener(RUSHED, rushed);
     box.addEventListener("click", pressed, { capture: true });
@@ -62,6 +68,7 @@ export class Scroller {
       box.removeEventListener("scroll", scrolled);
       box.removeEventListener(RUSHED, rushed);
       box.removeEventListener("click", pressed, { capture: true });
+      for (const type of HANDS) box.removeEventListener(type, moved);
       observer?.disconnect();
       this.#stopIdle();
       cancelAnimationFrame(this.#frame);
@@ -102,9 +109,12 @@ export class Scroller {
     if (!box) return;
     const { top, height } = this.#last;
     this.#catchUp(box);
+    // content that became shorter moves the reader as well, who did not scroll; it may have grown again since
+    const pushed = box.scrollHeight !== height && performance.now() - this.#hand > HAND;
+    if (pushed) this.#keepEnd();
     this.#last = { top: box.scrollTop, height: box.scrollHeight };
-    // content that became shorter moves the reader as well, who did not scroll
-    if (box.scrollTop < top - 1 && box.scrollHeight >= height && this.#distance() > 1) this.#stick(false);
+    const up = box.scrollTop < top - 1 && box.scrollHeight >= height;
+    if (up && !pushed && this.#distance() > 1) this.#stick(false);
     else if (this.#distance() <= NEAR) this.#stick(true);
     this.#drawNear();
     this.#remember();
