@@ -580,3 +580,16 @@ test("what another tab has on its way stays there", async () => {
   expect(ids()).toContain("theirs");
   expect(ids()).not.toContain("id-2");
 });
+
+test("a directory that is dropped is said to be none that can be sent, and nothing is asked of the hub", async () => {
+  const asked = vi.fn();
+  vi.stubGlobal("fetch", asked);
+  const { upload } = await import("../../src/views/composer/pictures");
+  const directory = new File(["x"], "src");
+  directory.slice = () => ({ arrayBuffer: () => Promise.reject(new Error("NotReadableError")) }) as unknown as Blob;
+  await expect(upload("s", directory)).rejects.toThrow(
+    "src cannot be read; a directory has to be dropped file by file",
+  );
+  expect(asked).not.toHaveBeenCalled();
+  vi.unstubAllGlobals();
+});

@@ -47,6 +47,11 @@ test("a link to a file of the session opens it, by pointer and by key", async ()
   await vi.waitFor(() => expect(place.textContent).toContain("print(1)"));
   expect(place.querySelector("h2")!.textContent).toBe("my a.py");
   expect(fetched).toEqual(["/sessions/s/files/src/my%20a.py"]);
+  sheet.show(
+    markdown("[by its address](file:///work/app/c%20d.py) [of a host](file://host/a) [odd](file:////a)", String),
+  );
+  expect(links().map((link) => link.getAttribute("data-path"))).toEqual(["/work/app/c%20d.py", null, null]);
+  sheet.show(markdown("See [it](src/my%20a.py#L3) or [this](/work/app/b.py).", String));
   links()[1]!.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
   await vi.waitFor(() => expect(place.querySelector("h2")!.textContent).toBe("b.py"));
 });

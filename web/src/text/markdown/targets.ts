@@ -9,10 +9,13 @@ export type Target = { readonly href: string } | { readonly path: string } | nul
 
 const AWAY = /^(?:https?:\/\/|mailto:)/i;
 const SCHEME = /^[^/?#]*:|^[\s\u0000-\u001f]*[/\\][\s\u0000-\u001f]*[/\\]/;
+/** A file by its address, which some agents write: the path is what counts. */
+const FILE = /^file:\/\/(?=\/[^/\\])/i;
 const PICTURE = /^data:image\/(?:png|jpeg|gif|webp|avif);base64,[a-z0-9+/=\s]*$/i;
 
 export function targetOf(address: string): Target {
   if (AWAY.test(address)) return { href: address };
+  if (FILE.test(address)) return { path: address.replace(FILE, "") };
   return !address || address.startsWith("#") || SCHEME.test(address) ? null : { path: address };
 }
 

@@ -51,6 +51,13 @@ function asUrl(blob: Blob): Promise<string> {
 /** Put a file below `uploads/` of the session's directory, beside any of the same name; gives its path. */
 export async function upload(sessionId: string, file: File): Promise<string> {
   if (file.size > UPLOAD) throw new Error(`${file.name} is too large: ${bytes(UPLOAD)} at most`);
+  // a directory falls as a file that nobody can read
+  await file
+    .slice(0, 1)
+    .arrayBuffer()
+    .catch(() => {
+      throw new Error(`${file.name} cannot be read; a directory has to be dropped file by file`);
+    });
   const name = file.name.replace(/[/\\\s@]+/g, "-").replace(/^\.+/, "") || "file";
   const dot = name.lastIndexOf(".");
   const [stem, end] = dot > 0 ? [name.slice(0, dot), name.slice(dot)] : [name, ""];
