@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
-from tests.support.browsers import expect
+from playwright.async_api import Browser, Route
+
+from tests.support.browsers import Desk, expect
+from tests.support.servers import ServerProcess
 from tests.support.web_talk import Talk, until
 
 DROP = """([name, onto]) => {
@@ -60,3 +63,21 @@ async def test_a_file_that_falls_beside_the_composer_goes_with_the_message(talk:
 async def test_a_file_that_falls_where_nobody_takes_it_does_not_end_the_page(talk: Talk) -> None:
     await talk.desk.visit("new")
     assert await talk.page.evaluate(DROP, ["notes.txt", "#new-prompt"])
+
+
+async def test_a_session_whose_part_of_the_page_does_not_come_has_a_way_back_and_can_be_tried_again(
+    shared_server: ServerProcess, chromium: Browser, talk: Talk
+) -> None:
+    async def lose(route: Route) -> None:
+        await route.abort()
+
+    async with Desk(chromium, shared_server.port, "phone") as desk:
+        await desk.context.add_init_script("delete Navigator.prototype.serviceWorker")  # it would have the files
+        await desk.context.route("**/assets/session-*", lose)
+        await desk.log_in()
+        await desk.go(f"#/session/{talk.id}")
+        await expect(desk.page.get_by_text("could not be loaded")).to_be_visible()
+        await expect(desk.page.get_by_role("link", name="All sessions")).to_be_visible()
+        await desk.context.unroute_all()
+        await desk.page.get_by_role("button", name="Try again").click()
+        await expect(desk.page.get_by_role("log")).to_be_visible()

@@ -8,10 +8,9 @@ export function Controls() {
   const open = useOpen();
   void open.head.value;
   const session = open.session.value;
-  if (!session) return null;
   return (
     <div class="composer-controls">
-      {choosable(session.fields).map((one) => (
+      {(session ? choosable(session.fields) : []).map((one) => (
         <Control key={one.id} what={one} />
       ))}
     </div>

@@ -7,20 +7,40 @@ import { hrefOf, type Route, route } from "../../app/route";
 import { panel } from "../../app/shortcuts";
 import { Icon } from "../../ui/icon";
 import { Keys } from "../../ui/keys";
-import { lazily } from "../../ui/lazy";
+import { lazily, Missing } from "../../ui/lazy";
 import { Wished } from "../found/lazy";
 import { Panels } from "../palette/lazy";
 import { Devices, Pair, Stranger } from "../remote/lazy";
 import { NewSession } from "../sessions/lazy";
 import { SessionList } from "../sessions/list";
+import { Bones } from "./bones";
 import { Connection } from "./connection";
 import { Needed } from "./head";
 import { Mark } from "./mark";
 import { Toasts } from "./toasts";
 
-const SessionPage = lazily<{ id: string }>(() => import("./session").then((part) => part.SessionPage));
-const Replay = lazily<{ id: string }>(() => import("../replay/replay").then((part) => part.Replay));
+const SessionPage = lazily<{ id: string }>(() => import("./session").then((part) => part.SessionPage), opening);
+const Replay = lazily<{ id: string }>(() => import("../replay/replay").then((part) => part.Replay), opening);
 const ApprovalCentre = lazily(() => import("../approvals/centre").then((part) => part.ApprovalCentre));
+
+/** A slow network shows where one is, and the way back, before it has brought the rest. */
+function opening(_: object, again: (() => void) | null) {
+  return (
+    <>
+      <header class="head">
+        <Back />
+      </header>
+      <Connection />
+      {again ? <Missing again={again} /> : <Bones />}
+    </>
+  );
+}
+
+const Back = () => (
+  <a class="button quiet icon only-narrow" href={hrefOf({ view: "sessions" })} aria-label="All sessions">
+    <Icon name="back" />
+  </a>
+);
 
 export function App({ hub }: { hub: Hub }) {
   return (
@@ -118,9 +138,7 @@ function Main({ at }: { at: Route }) {
       return (
         <>
           <header class="head">
-            <a class="button quiet icon only-narrow" href={hrefOf({ view: "sessions" })} aria-label="All sessions">
-              <Icon name="back" />
-            </a>
+            <Back />
             <h1 class="head-title cut">{TITLES[at.view]}</h1>
           </header>
           <Connection />

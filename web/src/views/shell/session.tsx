@@ -12,6 +12,7 @@ import { Followed } from "../files/followed";
 import { Watched } from "../found/lazy";
 import { useOffline } from "../sessions/offline";
 import { Transcript } from "../transcript/transcript";
+import { Bones } from "./bones";
 import { Connection } from "./connection";
 import { SessionHead } from "./head";
 import { useRow } from "./row";
@@ -92,16 +93,7 @@ function Unread() {
       </div>
     );
   }
-  return (
-    <div class="scroll" aria-busy="true">
-      <div class="loading" aria-hidden="true">
-        <i />
-        <i />
-        <i />
-        <i />
-      </div>
-    </div>
-  );
+  return <Bones />;
 }
 
 const ENDS: Readonly<Record<string, string>> = { end_turn: "The agent has finished", error: "The agent failed" };
