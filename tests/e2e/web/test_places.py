@@ -81,3 +81,9 @@ async def test_a_session_whose_part_of_the_page_does_not_come_has_a_way_back_and
         await desk.context.unroute_all()
         await desk.page.get_by_role("button", name="Try again").click()
         await expect(desk.page.get_by_role("log")).to_be_visible()
+
+
+async def test_a_session_that_is_gone_says_so_in_words_and_leads_to_the_others(talk: Talk) -> None:
+    await talk.server.client.request("DELETE", f"/sessions/{talk.id}")
+    await expect(talk.page.get_by_text("It was deleted, or the link is of another hub.")).to_be_visible()
+    await expect(talk.page.get_by_role("link", name="All sessions").last).to_be_visible()

@@ -518,6 +518,11 @@ test("a device that may not prompt, and a session that is over, say so", async (
   await compose(["read", "approve"]);
   expect(field().disabled).toBe(true);
   expect(place.text).toContain("may watch, but not write");
+  place.tell("turn_started", { turnId: "t1" });
+  await pass(60);
+  expect(place.all(".composer-stop")).toEqual([]);
+  document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
+  expect(place.commands).toEqual([]);
   place.leave();
   await compose();
   place.happen({ type: "session:completed", summary: {} });

@@ -63,6 +63,8 @@ function SessionComposer() {
   const waiting = queue.list.value;
   const status = session?.fields.status;
   const running = stopping.turnId.value !== null;
+  // what it may do is not known before the hub has said it
+  const watches = hub.me.value !== null && !hub.may("prompt");
   useEffect(() => {
     if (session) outbox.settle(session, waiting);
   });
@@ -78,7 +80,7 @@ function SessionComposer() {
       keys: "Escape",
       label: "Stop the turn; again: force",
       group: "Composer",
-      when: () => stopping.turnId.value !== null,
+      when: () => !watches && stopping.turnId.value !== null,
       run: () => press(),
     },
   ]);
@@ -93,7 +95,7 @@ function SessionComposer() {
     if (isOver) setHadNext(false);
   }, [isOver]);
 
-  const refusal = hub.me.value === null ? "" : whyNot(hub.may("prompt"), status);
+  const refusal = whyNot(!watches, status);
   const cwd = hub.row(open.id)?.cwd ?? session?.fields.workingDirectory ?? "";
 
   const leave = () => {
@@ -169,7 +171,7 @@ function SessionComposer() {
       {status === "paused" && hub.may("prompt") && <Paused />}
       {refusal && (
         <Note>
-          {refusal} {status === "completed" && <a href={hrefOf({ view: "new" })}>Start another one</a>}
+          {refusal} {status === "completed" && !watches && <a href={hrefOf({ view: "new" })}>Start another one</a>}
         </Note>
       )}
       <div class="composer-box">
@@ -212,7 +214,7 @@ function SessionComposer() {
             </span>
           )}
           <Meter />
-          <StopButton stopping={stopping} press={press} />
+          {!watches && <StopButton stopping={stopping} press={press} />}
           <button
             type="button"
             class={`button primary composer-send ${label === "Send" ? "icon" : ""}`}

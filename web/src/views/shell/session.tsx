@@ -49,7 +49,7 @@ function Shown({ open }: { open: OpenSession }) {
       {gone ? (
         <div class="blank">
           <h2>This session is not here</h2>
-          <p>{gone.message}</p>
+          <p>{gone.code === "unknown_session" ? "It was deleted, or the link is of another hub." : gone.message}</p>
           <a class="button" href={hrefOf({ view: "sessions" })}>
             All sessions
           </a>
