@@ -115,14 +115,22 @@ def test_an_id_that_is_used_again_by_an_update_is_another_call() -> None:
     assert drive.types == ["tool:start", "tool:executing", "tool:result"] * 2
 
 
-def test_a_sub_agents_first_call_shows_that_its_parent_runs() -> None:
+@pytest.mark.parametrize(
+    "inside",
+    [
+        {"claudeCode": {"parentToolUseId": "c1"}},
+        {"pilothouse": {"parentToolCallId": "c1"}},
+        {"parentToolCallId": "c1", "claudeCode": None, "pilothouse": 7},
+    ],
+)
+def test_a_sub_agents_first_call_shows_that_its_parent_runs(inside: dict[str, Any]) -> None:
     drive = Drive()
     drive.call(
         "c1", title="Task", status="pending", rawInput={"description": "Sub", "subagent_type": "x", "prompt": "p"}
     )
-    inside = {"claudeCode": {"parentToolUseId": "c1"}}
     events = drive.call("c2", kind="read", status="pending", rawInput={"path": "/work/app/x"}, _meta=inside)
     assert types(events)[:3] == ["tool:executing", "subagent:spawned", "tool:start"]
+    assert only(events, "tool:start").parent_tool_call_id == "c1"
 
 
 def test_the_time_a_person_takes_is_not_the_tools() -> None:

@@ -128,10 +128,11 @@ class Call:
 
 
 def parent_of(meta: Mapping[str, Any]) -> str | None:
-    """The call that a sub-agent's call runs inside of."""
-    claude = meta.get("claudeCode")
-    told = claude.get("parentToolUseId") if isinstance(claude, Mapping) else None
-    parent = told or meta.get("parentToolCallId")
+    """The call that a sub-agent's call runs inside of: as Claude Code, as the built-in agents, or as others say it."""
+    claude, ours = (
+        told if isinstance(told := meta.get(name), Mapping) else {} for name in ("claudeCode", "pilothouse")
+    )
+    parent = claude.get("parentToolUseId") or ours.get("parentToolCallId") or meta.get("parentToolCallId")
     return parent if isinstance(parent, str) else None
 
 

@@ -29,6 +29,7 @@ from ...model.events import (
 from ...model.records import CostBreakdown, TokenUsage
 from ...model.session import sound
 from ...model.tools import is_plan_mode
+from .call import parent_of
 from .calls import Calls
 from .pieces import decode_pieces
 from .reading import UNDECODABLE
@@ -216,11 +217,10 @@ class Updates:
         label = update.description or update.title or ""
         if update.session_id not in self._sub_agents:
             self._sub_agents.add(update.session_id)
-            parent = (update.field_meta or {}).get("parentToolCallId")
             self._stream.emit(
                 SubAgentSpawnedEvent,
                 sub_agent_id=update.session_id,
-                parent_tool_call_id=parent if isinstance(parent, str) else "",
+                parent_tool_call_id=parent_of(update.field_meta or {}) or "",
                 task=label,
             )
         elif state.get("state") != "idle":
