@@ -339,6 +339,84 @@ async def test_a_server_that_hangs_talks_rubbish_or_dies_is_left_out(
     assert not [name for name in script.offered[-1] if "lab" in name]
 
 
+ODD_SERVER = """
+import json, os, sys, threading
+place = sys.argv[1]
+for line in sys.stdin:
+    message = json.loads(line)
+    tool = {"name": "go", "inputSchema": {"type": "string" if "schema" in place else "object"}}
+    match message.get("method"):
+        case "initialize":
+            result = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}}}
+            result["serverInfo"] = {"name": "x", "version": "1"}
+        case "tools/list":
+            result = {"tools": [tool]}
+            if "hang" in place:
+                open(place, "w").close()
+                threading.Event().wait()
+        case "tools/call":
+            result = {"content": [{"type": "text", "text": "done"}] if "logs" in place else "no list"}
+            said = {"level": "warning", "data": "something for programmers"}
+            print(json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": said}), flush=True)
+        case _:
+            result = {}
+    if "id" in message:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+
+
+def odd_server(place: str) -> McpServerStdio:
+    return McpServerStdio(name="lab", command=sys.executable, args=["-c", ODD_SERVER, place], env=[])
+
+
+async def test_a_server_whose_tools_no_protocol_has_is_told_of_once(work: Path) -> None:
+    script = Script([[("read", {"path": "d/a.txt"})], "Done.", "Again."])
+    async with coder(script, work, session=False) as client:
+        opened = await client.agent.new_session(cwd=str(work), mcp_servers=[odd_server("schema")])
+        client.session = opened.session_id
+        await client.say("go")
+        await client.say("again")
+    assert client.thoughts == (
+        "The tools of the MCP server 'lab' cannot be used: tools.0.inputSchema.type: Input should be 'object'\n"
+    )
+
+
+async def test_an_answer_that_no_protocol_has_is_the_servers_fault(work: Path) -> None:
+    script = Script([[("lab__go", {})], "Done."])
+    async with coder(script, work, session=False) as client:
+        opened = await client.agent.new_session(cwd=str(work), mcp_servers=[odd_server("result")])
+        client.session = opened.session_id
+        await client.say("go")
+    (result,) = results(script.heard[-1])
+    assert result == "The server answered, but not as the protocol has it: content: Input should be a valid list"
+
+
+async def test_what_a_server_logs_is_not_printed(work: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The agent's client reads it all, and the library prints it so slowly that much of it holds the agent."""
+    script = Script([[("lab__go", {})], "Done."])
+    async with coder(script, work, session=False) as client:
+        opened = await client.agent.new_session(cwd=str(work), mcp_servers=[odd_server("logs")])
+        client.session = opened.session_id
+        await client.say("go")
+    assert results(script.heard[-1]) == ["done"]
+    assert "programmers" not in "".join(capfd.readouterr())
+
+
+async def test_a_server_that_hangs_when_the_turn_is_cancelled_ends_with_the_session(work: Path) -> None:
+    place = work / "hang"
+    os.mkfifo(place)
+    async with coder(Script(["Done."]), work, session=False) as client:
+        opened = await client.agent.new_session(cwd=str(work), mcp_servers=[odd_server(str(place))])
+        client.session = opened.session_id
+        prompt = client.start("go")
+        await asyncio.to_thread(place.read_bytes)  # it was asked for its tools
+        await client.cancel()
+        assert (await prompt).stop_reason == "cancelled"
+        assert len(processes_with(str(place), "cmdline")) == 1
+        await client.agent.close_session(session_id=client.session)
+        assert processes_with(str(place), "cmdline") == []
+
+
 # -- two processes --
 
 

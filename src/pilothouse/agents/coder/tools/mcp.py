@@ -22,6 +22,7 @@ from fastmcp.client.transports import ClientTransport, SSETransport, StdioTransp
 from pydantic_ai import BinaryContent, RunContext, ToolFailed
 from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
+from pydantic_core import ValidationError
 
 from ....acp import (
     ContentBlock,
@@ -126,13 +127,21 @@ class _Connection:
         """Raises Failure when the server cannot be started."""
         try:
             toolset: MCPToolset[Work] = MCPToolset(
-                _transport(self._server, self._cwd), id=self.prefix, init_timeout=START, tool_error_behavior="failed"
+                _transport(self._server, self._cwd),
+                id=self.prefix,
+                init_timeout=START,
+                tool_error_behavior="failed",
+                log_handler=self._overhear,
             )
             async with asyncio.timeout(START):
                 await toolset.__aenter__()
         except Exception as exc:
             raise Failure(f"The MCP server {self.name!r} could not be started: {_reason(exc)}") from exc
         self._toolset = toolset
+
+    async def _overhear(self, message: Any) -> None:
+        """What a server logs. The library would print it so richly that a server which says much holds the agent."""
+        logger.debug("the MCP server %r says: %s", self.name, message.data)
 
     async def close(self) -> None:
         toolset, self._toolset = self._toolset, None
@@ -162,6 +171,8 @@ class _Connection:
             raise Failure(f"The server did not answer within {CALL:.0f} seconds.") from None
         except ToolFailed:
             raise  # the tool's own words
+        except ValidationError as exc:
+            raise Failure(f"The server answered, but not as the protocol has it: {_reason(exc)}") from exc
         except Exception as exc:
             self._is_doubtful = True
             if self._toolset is None or not await _has_ended(self._toolset):
@@ -186,7 +197,9 @@ async def _has_ended(toolset: MCPToolset[Work]) -> bool:
 async def _ended(toolset: MCPToolset[Work]) -> None:
     try:
         async with asyncio.timeout(STOP):
-            await toolset.__aexit__(None, None, None)
+            # a request that was cancelled may have left it entered once more
+            while toolset.is_running:
+                await toolset.__aexit__(None, None, None)
     except Exception as exc:
         logger.warning("an MCP server did not end well: %r", exc)
 
@@ -235,6 +248,9 @@ def _reason(exc: BaseException) -> str:
         return f"it did not answer within {START:.0f} seconds"
     while isinstance(exc, BaseExceptionGroup):
         exc = exc.exceptions[0]
+    if isinstance(exc, ValidationError):
+        first = exc.errors(include_url=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
     return str(exc) or type(exc).__name__
 
 
@@ -244,6 +260,8 @@ class _Asked(WrapperToolset[Work]):
 
     connection: _Connection
     is_gone: bool = False
+    is_told: bool = False
+    """Whether the user knows that its tools are not there."""
 
     async def __aenter__(self) -> Self:
         return self  # the connection is the session's, and outlives the turn that enters this
@@ -260,9 +278,14 @@ class _Asked(WrapperToolset[Work]):
                 self.wrapped = self.connection.tools
                 tools = await super().get_tools(ctx)
         except Exception as exc:  # a server that has gone takes its tools along, not the turn
-            logger.warning("the MCP server %r has no tools any more: %r", self.connection.name, exc)
+            logger.info("the MCP server %r has no tools any more: %r", self.connection.name, exc)
             self.is_gone = isinstance(exc, TimeoutError)  # not waited for again with each request
+            if not self.is_told:
+                self.is_told = True
+                name = self.connection.name
+                await ctx.deps.speech.notice(f"The tools of the MCP server {name!r} cannot be used: {_reason(exc)}")
             return {}
+        self.is_told = False
         return {name: _in_order(tool) for name, tool in tools.items()}
 
     async def call_tool(
