@@ -90,9 +90,28 @@ async def test_a_search_can_be_in_one_file_or_in_some(work: Path) -> None:
     assert (await found(work, "grep", pattern="hello", glob="*.ts"))[0] == "src/deep/c.ts:1: hello"
 
 
+async def test_a_line_is_where_it_is_read(work: Path) -> None:
+    """What a page break or another odd mark ends is no line to read, to git or to an editor."""
+    (work / "a.py").write_bytes("one\f\ntwo\v\u2028\x85three\r\nhere\r\n".encode())
+    assert (await found(work, "grep", pattern="^here$", path="a.py"))[0] == "a.py:3: here"
+
+
+async def test_a_large_file_is_searched_and_one_that_is_too_large_is_named(work: Path) -> None:
+    (work / "a.log").write_bytes(b"line\n" * 1_000_000 + b"here\n")
+    with (work / "b.log").open("wb") as file:
+        file.truncate(65 * 1024 * 1024)
+    assert (await found(work, "grep", pattern="^here$"))[0] == "a.log:1000001: here\n[too large to be searched: b.log]"
+    text, _ = await found(work, "grep", pattern="^here$", path="b.log")
+    assert text == "Nothing was found. [too large to be searched: b.log]"
+
+
 @pytest.mark.parametrize(
     ("given", "reason"),
-    [({"pattern": "("}, "no regular expression"), ({"pattern": "x", "path": "gone"}, "no such file or directory")],
+    [
+        ({"pattern": "("}, "no regular expression"),
+        ({"pattern": "a{99999999999}"}, "no regular expression"),
+        ({"pattern": "x", "path": "gone"}, "no such file or directory"),
+    ],
 )
 async def test_a_search_that_cannot_be_says_why(work: Path, given: dict[str, str], reason: str) -> None:
     text, client = await found(work, "grep", **given)

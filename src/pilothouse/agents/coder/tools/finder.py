@@ -16,6 +16,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 NEVER = {".git", ".hg", ".svn"}
@@ -26,7 +27,8 @@ GIT = ("git", "--no-pager", "-c", "core.fsmonitor=false", "-c", "safe.bareReposi
 GIT_SECONDS = 5.0
 LENGTHY = 50
 """Repositories inside of the directory after which git is asked about no more of them."""
-LARGEST = 4 * 1024 * 1024
+LARGEST = 64 * 1024 * 1024
+"""Bytes of a file whose lines are looked at; of one that is larger it is told."""
 LINE = 300
 
 
@@ -34,7 +36,7 @@ def main() -> None:
     request = json.loads(sys.argv[1])
     try:
         answer = search(request)
-    except re.error as exc:
+    except (re.error, OverflowError, RecursionError) as exc:
         answer = {"error": f"The pattern is no regular expression: {exc}"}
     except OSError as exc:
         answer = {"error": f"{exc.filename} could not be searched: {exc.strerror}"}
@@ -50,13 +52,19 @@ def search(request: dict[str, Any]) -> dict[str, Any]:
     pattern = request.get("pattern")
     lines = re.compile(pattern, re.IGNORECASE if request.get("ignore_case") else 0) if pattern is not None else None
     matches: list[tuple[str, int, str]] = []
+    too_large: list[str] = []
     for path, name in files(root, everything=bool(request.get("ignored"))):
         if wanted is not None and not wanted.fullmatch(os.path.basename(name) if anywhere else name):
             continue
-        matches += ((path, 0, ""),) if lines is None else matching(path, lines, limit + 1 - len(matches))
+        if lines is None:
+            matches.append((path, 0, ""))
+        elif is_too_large(path):
+            too_large.append(path)
+        else:
+            matches += matching(path, lines, limit + 1 - len(matches))
         if len(matches) > limit or time.monotonic() > until:
-            return {"matches": matches[:limit], "more": True}
-    return {"matches": matches, "more": False}
+            return {"matches": matches[:limit], "more": True, "too_large": too_large}
+    return {"matches": matches, "more": False, "too_large": too_large}
 
 
 def files(root: str, *, everything: bool = False) -> Iterator[tuple[str, str]]:
@@ -117,23 +125,28 @@ def is_below(path: str, root: str) -> bool:
     return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
 
 
+def is_too_large(path: str) -> bool:
+    with suppress(OSError):  # it may have gone meanwhile
+        return os.path.isfile(path) and os.path.getsize(path) > LARGEST
+    return False
+
+
 def matching(path: str, lines: re.Pattern[str], limit: int) -> list[tuple[str, int, str]]:
-    """The lines of a file that fit; none of one that is not text."""
+    """The lines of a file that fit; none of one that is not text. A line ends where `read` and editors end it."""
     found: list[tuple[str, int, str]] = []
-    try:
-        if not os.path.isfile(path) or os.path.getsize(path) > LARGEST:
+    with suppress(OSError):
+        if not os.path.isfile(path):
             return found
         with open(path, "rb") as file:
-            data = file.read()
-    except OSError:
-        return found
-    if b"\0" in data[:8192]:
-        return found
-    for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
-        if lines.search(line):
-            found.append((path, number, line.strip()[:LINE]))
-            if len(found) >= limit:
-                break
+            if b"\0" in file.read(8192):
+                return found
+            file.seek(0)
+            for number, data in enumerate(file, 1):
+                line = data.decode("utf-8", "replace").rstrip("\r\n")
+                if lines.search(line):
+                    found.append((path, number, line.strip()[:LINE]))
+                    if len(found) >= limit:
+                        break
     return found
 
 

@@ -30,6 +30,7 @@ SEARCHING = 25.0
 RESULTS = 500
 CHARACTERS = 30_000
 LOCATIONS = 50
+LEFT_OUT = 20
 MAGIC = re.compile(r"[*?\[{]")
 
 
@@ -75,6 +76,7 @@ class _Found(msgspec.Struct):
 
     matches: list[tuple[str, int, str]] = []
     more: bool = False
+    too_large: list[str] = []
     error: str | None = None
 
 
@@ -131,10 +133,14 @@ async def _run(request: dict[str, Any]) -> _Found:
 
 
 def _told(work: Work, found: _Found) -> str:
+    left_out = ", ".join(work.workspace.shown(Path(file)) for file in found.too_large[:LEFT_OUT])
+    too_large = f"[too large to be searched: {cut(left_out, CHARACTERS)}]" if left_out else ""
     if not found.matches:
-        return "Nothing was found." + (" Not all was searched: it took too long." if found.more else "")
+        slow = " Not all was searched: it took too long." if found.more else ""
+        return f"Nothing was found.{slow} {too_large}".rstrip()
     shown = ((work.workspace.shown(Path(file)), line, text) for file, line, text in found.matches)
     lines = [f"{file}:{line}: {text}" if line else file for file, line, text in shown]
     if found.more:
         lines.append(f"[only the first {len(found.matches)}; there may be more]")
+    lines += [too_large] if too_large else []
     return cut("\n".join(lines), CHARACTERS)
