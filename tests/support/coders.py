@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -151,6 +152,7 @@ class Client:
         self.changed = asyncio.Event()
         self.answer: Callable[[Any, list[PermissionOption]], Any] = lambda call, options: _chosen(options, "allow_once")
         self._terminals: dict[str, tuple[Child, bytearray]] = {}
+        self._limits: dict[str, int] = {}
         self.released: list[str] = []
 
     # -- what it does --
@@ -240,7 +242,13 @@ class Client:
         Path(path).write_bytes(content.encode())
 
     async def create_terminal(
-        self, session_id: str, command: str, args: list[str] | None = None, cwd: str | None = None, **_: Any
+        self,
+        session_id: str,
+        command: str,
+        args: list[str] | None = None,
+        cwd: str | None = None,
+        output_byte_limit: int | None = None,
+        **_: Any,
     ) -> CreateTerminalResponse:
         self.served.append("terminal")
         output = bytearray()
@@ -251,6 +259,7 @@ class Client:
         child = await Child.start((command, *(args or ())), cwd=cwd or "/", on_output=take)
         name = f"terminal-{len(self.served)}"
         self._terminals[name] = (child, output)
+        self._limits[name] = output_byte_limit or sys.maxsize
         return CreateTerminalResponse(terminal_id=name)
 
     async def wait_for_terminal_exit(self, session_id: str, terminal_id: str, **_: Any) -> WaitForTerminalExitResponse:
@@ -259,7 +268,8 @@ class Client:
         return WaitForTerminalExitResponse(exit_code=child.exit_code, signal=child.signal)
 
     async def terminal_output(self, session_id: str, terminal_id: str, **_: Any) -> TerminalOutputResponse:
-        return TerminalOutputResponse(output=self._terminals[terminal_id][1].decode(), truncated=False)
+        output, limit = self._terminals[terminal_id][1], self._limits[terminal_id]
+        return TerminalOutputResponse(output=output[-limit:].decode(), truncated=len(output) > limit)
 
     async def kill_terminal(self, session_id: str, terminal_id: str, **_: Any) -> None:
         self._terminals[terminal_id][0].kill()

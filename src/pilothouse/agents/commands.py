@@ -31,6 +31,8 @@ class Outcome:
     output: str
     exit_code: int | None
     signal: str | None = None
+    is_cut: bool = False
+    """Whether there was more of the output before what is here."""
 
     def __str__(self) -> str:
         if self.exit_code is None:
@@ -111,7 +113,7 @@ class _InTerminal:
             shown = await self._client.terminal_output(session_id=self._session, terminal_id=self._id)
         except RequestError as exc:
             raise Failure(f"The client lost the terminal: {exc}") from exc
-        return Outcome(shown.output, status.exit_code, status.signal)
+        return Outcome(shown.output, status.exit_code, status.signal, is_cut=bool(shown.truncated))
 
     async def kill(self) -> None:
         try:
@@ -135,6 +137,7 @@ class _Here:
         self._cwd = cwd
         self._decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
         self._output = ""
+        self._is_cut = False
         self._child: Child
 
     async def __aenter__(self) -> Self:
@@ -150,12 +153,14 @@ class _Here:
 
     async def wait(self) -> Outcome:
         await self._child.wait()
-        return Outcome(self._output, self._child.exit_code, self._child.signal)
+        return Outcome(self._output, self._child.exit_code, self._child.signal, is_cut=self._is_cut)
 
     async def kill(self) -> None:
         self._child.kill()
 
     async def _show(self, data: bytes) -> None:
         text = self._decode(data)
-        self._output = (self._output + text)[-OUTPUT_LIMIT:]
+        whole = self._output + text
+        self._output = whole[-OUTPUT_LIMIT:]
+        self._is_cut = self._is_cut or len(whole) > OUTPUT_LIMIT
         await self._call.stream(text)

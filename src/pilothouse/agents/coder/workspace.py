@@ -43,5 +43,7 @@ class Workspace:
 
 
 def _plain(name: str) -> str:
-    """A name without the marks of a URI, which is how clients name the files that they attach."""
-    return unquote(urlsplit(name).path) if name.startswith("file:///") else name
+    """A name without the marks of a URI, which is how clients name the files that they attach; `~` is the home."""
+    if name.startswith("file:///"):
+        return unquote(urlsplit(name).path)
+    return os.path.expanduser(name) if name == "~" or name.startswith("~/") else name  # noqa: PTH111

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from pilothouse.acp import FileEditToolCallContent, TerminalToolCallContent
-from pilothouse.agents import toolcall
+from pilothouse.agents import commands, toolcall
+from pilothouse.agents.coder.tools.texts import fenced
 from tests.support.coders import Answer, Call, Client, Script, coder, results
 
 PATCH = """\
@@ -231,7 +232,7 @@ async def test_a_file_may_be_named_as_editors_name_it(work: Path) -> None:
 async def test_read_gives_a_part_and_says_which(work: Path) -> None:
     (work / "long.txt").write_text("".join(f"{n}\n" for n in range(1, 101)))
     client, script = await run(work, ("read", {"path": "long.txt", "line": 10, "limit": 2}))
-    assert results(script.heard[-1]) == ["10\n11\n[lines 10 to 11 of 101]"]
+    assert results(script.heard[-1]) == ["10\n11\n[lines 10 to 11 of 100]"]
     assert client.call("read")["locations"][0].line == 10
 
 
@@ -257,6 +258,8 @@ async def test_what_is_not_saved_is_what_is_read(work: Path) -> None:
         ("glob", {"pattern": "*", "path": ".."}),
         ("grep", {"pattern": "s", "path": "/"}),
         ("read", {"path": "a\0b"}),
+        ("write", {"path": "~/x.txt", "content": "x"}),
+        ("bash", {"command": "ls", "cwd": "~"}),
     ],
     ids=lambda call: f"{call[0]} {next(iter(call[1].values()))[:12]!r}",
 )
@@ -319,6 +322,20 @@ async def test_line_ends_stay_what_they_are(work: Path, lends: bool) -> None:
     (work / "dos.txt").write_bytes(b"one\r\ntwo\r\nthree\r\n")
     await run(work, ("edit", {"path": "dos.txt", "old_string": "one\ntwo", "new_string": "1\n2"}), lends=lends)
     assert (work / "dos.txt").read_bytes() == b"1\r\n2\r\nthree\r\n"
+    await run(work, ("edit", {"path": "dos.txt", "old_string": "three", "new_string": "3\n4\r\n5"}), lends=lends)
+    assert (work / "dos.txt").read_bytes() == b"1\r\n2\r\n3\r\n4\r\n5\r\n"
+
+
+async def test_where_line_ends_differ_only_the_passage_is_changed(work: Path) -> None:
+    (work / "both.txt").write_bytes(b"one\r\ntwo\nthree\n")
+    await run(work, ("edit", {"path": "both.txt", "old_string": "two\nthree", "new_string": "2\n3"}))
+    assert (work / "both.txt").read_bytes() == b"one\r\n2\n3\n"
+
+
+async def test_a_byte_order_mark_is_in_nobodys_way_and_stays(work: Path) -> None:
+    (work / "a.txt").write_bytes(b"\xef\xbb\xbfone\ntwo\n")
+    await run(work, ACTIONS["patch"])
+    assert (work / "a.txt").read_bytes() == b"\xef\xbb\xbfeins\ntwo\n"
 
 
 @pytest.mark.parametrize(
@@ -396,6 +413,21 @@ async def test_a_command_tells_its_output_and_how_it_ended(work: Path, lends: bo
     call = client.call("bash")
     assert call["status"] == "failed"
     assert call["raw_output"] == {"output": "out\nerr\n", "exitCode": 3, "signal": None}
+
+
+@pytest.mark.parametrize("lends", [True, False])
+async def test_output_of_which_the_beginning_is_lost_says_so(
+    work: Path, monkeypatch: pytest.MonkeyPatch, lends: bool
+) -> None:
+    monkeypatch.setattr(commands, "OUTPUT_LIMIT", 7)
+    _client, script = await run(work, ("bash", {"command": "echo first; echo second"}), lends=lends)
+    assert results(script.heard[-1]) == ["[what it wrote first is left out]\nsecond\n[exit code 0]"]
+
+
+def test_what_is_written_to_be_slow_to_fence_is_not() -> None:
+    """One that tries every length of a fence would take minutes."""
+    assert fenced("`" * 1_000_000) == "\n".join(["`" * 1_000_001, "`" * 1_000_000, "`" * 1_000_001])
+    assert fenced("a `` b") == "```\na `` b\n```"
 
 
 async def test_a_command_in_no_directory_is_not_asked_about(work: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -18,6 +19,7 @@ __all__ = ["edit", "read", "write"]
 
 LINES = 2000
 CHARACTERS = 100_000
+BARE = re.compile(r"(?<!\r)\n")
 
 
 async def read(ctx: RunContext[Work], path: str, line: int = 1, limit: int = LINES) -> str:
@@ -112,10 +114,11 @@ async def _show(call: Call, path: Path, before: str | None, after: str) -> None:
 def _replaced(before: str, old: str, new: str, path: str, *, everywhere: bool) -> str:
     if not old:
         raise Failure("`old_string` is empty; use write to make a file.")
-    count = before.count(old)
-    if count == 0 and "\r\n" in before and "\r\n" not in old:
+    ends = before.count("\r\n")
+    if ends and (ends == before.count("\n") or old not in before):
         # models write line feeds; the file keeps its own line ends
-        return _replaced(before, old.replace("\n", "\r\n"), new.replace("\n", "\r\n"), path, everywhere=everywhere)
+        old, new = (BARE.sub("\r\n", text) for text in (old, new))
+    count = before.count(old)
     if count == 0:
         raise Failure(f"`old_string` is not in `{path}`; read the file and give the passage to the letter.")
     if count > 1 and not everywhere:
@@ -124,7 +127,7 @@ def _replaced(before: str, old: str, new: str, path: str, *, everywhere: bool) -
 
 
 def _part(text: str, first: int, count: int) -> str:
-    lines = text.split("\n")
+    lines = text.removesuffix("\n").split("\n")
     last = min(first + count - 1, len(lines))
     part = "\n".join(lines[first - 1 : last])
     if len(part) > CHARACTERS:

@@ -18,6 +18,8 @@ from ..work import Work
 
 __all__ = ["apply_patch"]
 
+BOM = "\ufeff"
+
 
 async def apply_patch(ctx: RunContext[Work], patch: str) -> str:
     """Change, create, delete or move several files at once.
@@ -30,7 +32,7 @@ async def apply_patch(ctx: RunContext[Work], patch: str) -> str:
     """
     work = ctx.deps
     parsed = parse_patch(patch)
-    names = [file.move_to or file.path for file in parsed.files]
+    names = list(dict.fromkeys(file.move_to or file.path for file in parsed.files))
     title = f"Patch {', '.join(names)}" if names else "Patch"
     paths = [work.workspace.point(name) for name in names]
     async with work.call(
@@ -97,7 +99,7 @@ class _Changes:
                     await documents.write(work, path, after)
             except Failure as exc:
                 finished = f"Done before: {', '.join(done)}." if done else "Nothing was changed."
-                raise Failure(f"{exc} {finished}") from exc
+                raise Failure(f"{str(exc).rstrip('.')}. {finished}") from exc
             done.append(work.workspace.shown(path))
 
 
@@ -125,10 +127,12 @@ def _apply(changes: _Changes, file: FilePatch, path: Path, target: Path) -> None
         raise Failure(f"There is no file `{file.path}`.")
     if target != path and changes.after[target] is not None:
         raise Failure(f"`{file.move_to}` exists already; nothing is moved over it.")
+    # a byte order mark is no part of the first line, as nobody sees it there
+    mark = BOM if now is not None and now.startswith(BOM) else ""
     try:
-        then = apply(file, now)
+        then = apply(file, now and now.removeprefix(mark))
     except PatchError as exc:
         raise Failure(f"The patch does not fit: {exc}") from exc
     if target != path:
         changes.after[path] = None
-    changes.after[target] = then
+    changes.after[target] = then if then is None else mark + then

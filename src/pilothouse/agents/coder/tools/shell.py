@@ -48,7 +48,8 @@ async def bash(ctx: RunContext[Work], command: str, timeout: int = SECONDS, cwd:
             shown = [tool_content(text_block(f"{fenced(outcome.output)}\n{ending}"))]
             status: ToolCallStatus = "completed" if outcome.ok else "failed"
             await call.end(status, raw_output=outcome.raw, replay_content=shown)
-        return f"{cut(outcome.output.rstrip(), CHARACTERS)}\n[{ending}]"
+        before = "[what it wrote first is left out]\n" if outcome.is_cut else ""
+        return f"{before}{cut(outcome.output.rstrip(), CHARACTERS)}\n[{ending}]"
 
 
 async def _waited(running: Command, seconds: int) -> tuple[Outcome, str]:

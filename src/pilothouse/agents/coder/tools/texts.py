@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 __all__ = ["cut", "fenced"]
 
 
 def fenced(text: str) -> str:
     """A text as a block of Markdown, whatever is in it."""
-    fence = "```"
-    while fence in text:
-        fence += "`"
+    fence = "`" * (max([2, *map(len, re.findall("`+", text))]) + 1)
     return f"{fence}\n{text.rstrip()}\n{fence}"
 
 
