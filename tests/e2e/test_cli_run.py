@@ -14,6 +14,9 @@ from pilothouse.cli.exits import Exit
 from pilothouse.model.events import decode_event
 from tests.support.cli import Cli, Typist
 
+NOTHING_BESIDE = " \n"
+"""What follows a question that got no answer: in a narrow terminal what is drawn beside it would stay."""
+
 
 def events_of(output: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in output.splitlines()]
@@ -270,7 +273,7 @@ def test_the_end_of_input_allows_nothing(cli: Cli, at_terminal: Callable[..., Ty
     typist = at_terminal("run", "-a", "demo", "edit a.txt hello")
     typist.sees("[?]  ›")
     typist.types("\x04")
-    typist.sees("denied")
+    assert typist.sees("denied").startswith(NOTHING_BESIDE)
     assert typist.leaves() == 0
     assert list(cli.project.iterdir()) == []
 
@@ -292,7 +295,8 @@ def test_the_first_ctrl_c_cancels_the_turn(
     typist = at_terminal("run", "-a", "demo", prompt)
     typist.sees(sign)
     typist.interrupts()
-    typist.sees("stopping · ")
+    before = typist.sees("stopping · ")
+    assert prompt == "wait" or before.startswith(NOTHING_BESIDE)
     typist.sees("Cancelled")
     assert typist.leaves() == 130
     (session,) = json.loads(cli("ls", "--json").stdout)

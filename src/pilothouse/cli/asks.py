@@ -132,8 +132,8 @@ class Asks:
         settled = asyncio.ensure_future(self._settled_elsewhere(ask_id))
         try:
             await asyncio.wait({asking, settled}, return_when=asyncio.FIRST_COMPLETED)
-            if not asking.done():
-                self._screen.say("")
+            if not asking.done() or asking.cancelled():
+                self._screen.say("")  # the region must not begin where an answer would have stood
             return asking.result() if asking.done() and not asking.cancelled() else None
         finally:
             self._asking = None

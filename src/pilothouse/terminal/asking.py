@@ -41,6 +41,7 @@ async def ask_approval(screen: Screen, keyboard: Keyboard, event: ApprovalReques
     while True:
         line = await keyboard.line(screen.ask(_prompt(event)))
         if line is None:
+            screen.say("")
             return Verdict(approved=False, reason="The user left without an answer.")
         if line.strip() == "?":
             _explain(screen, event)
@@ -99,6 +100,8 @@ async def ask_question(screen: Screen, keyboard: Keyboard, event: UserQuestionEv
     fields = fields_of(event.form)
     if event.url is not None and not fields:
         line = await keyboard.line(screen.ask("  Open it, then Enter; n declines ›"))
+        if line is None:
+            screen.say("")
         return None if line is None or line.strip().lower() in ("n", "no") else {}
     if not fields:
         choices = {"enum": event.options} if event.options else {}
