@@ -171,7 +171,17 @@ def test_without_a_model_it_says_how_to_get_one(cli: Cli) -> None:
     assert done.returncode == Exit.ERROR
     assert "PILOTHOUSE_MODEL" in done.stdout
     assert "`demo` needs no model" in done.stdout.replace("demo needs", "`demo` needs")
+    assert "✗ No model is configured: name one in PILOTHOUSE_MODEL or config.toml" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_missing_key_is_all_that_is_told_of(cli: Cli) -> None:
+    cli.environment["PILOTHOUSE_MODEL"] = "openai:gpt-5"
+    done = cli("run", "-a", "coder", "hello")
+    assert done.returncode == Exit.ERROR
+    (told,) = [line for line in done.stdout.splitlines() if line.startswith("✗")]
+    assert "set the variable OPENAI_API_KEY" in told
+    assert told.endswith("the agent `demo` needs neither model nor key")
 
 
 def test_a_model_for_tests_cannot_be_asked_for(cli: Cli) -> None:

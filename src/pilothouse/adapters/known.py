@@ -126,7 +126,6 @@ def _known() -> Iterator[AgentProgram]:
         "agent",
         packages=("pydantic_ai",),
         install="pip install 'pilothouse[agent]'",
-        login="name a model in PILOTHOUSE_MODEL or config.toml and set its key; `pilothouse agent --help` says how",
     )
 
 

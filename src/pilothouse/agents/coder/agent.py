@@ -186,7 +186,7 @@ class CoderAgent(SessionAgent[Session]):
         session = self._open(session_id)
         if not self._has_model(session):
             await self._host.client.session_update(session_id=session.id, update=update_agent_message_text(names.HOW))
-            raise RequestError(AUTH_REQUIRED, "No model is configured", {"errorKind": "auth_required"})
+            raise RequestError(AUTH_REQUIRED, names.MISSING, {"errorKind": "auth_required"})
         under_way = Prompt()
         session.prompts.append(under_way)
         reason: StopReason = "cancelled"

@@ -65,8 +65,8 @@ def _unusable(text: str, exc: UserError) -> Failure:
     if not variables:
         return NoKey(f"The model {text} cannot be used: {exc.message}")
     return NoKey(
-        f"The model {text} cannot be used yet: set the variable {' or '.join(variables)} and start again. "
-        "The agent `demo` needs neither model nor key."
+        f"The model {text} cannot be used yet: set the variable {' or '.join(variables)} and start again; "
+        "the agent `demo` needs neither model nor key"
     )
 
 

@@ -10,7 +10,7 @@ import re
 
 import msgspec
 
-__all__ = ["HOW", "SETTING", "ModelName", "is_elsewhere", "parse", "shown"]
+__all__ = ["HOW", "MISSING", "SETTING", "ModelName", "is_elsewhere", "parse", "shown"]
 
 SETTING = (
     "Name a model by `pilothouse agent --model PROVIDER:NAME`, in the variable PILOTHOUSE_MODEL, or in config.toml "
@@ -20,6 +20,10 @@ SETTING = (
     "The agent `demo` needs no model."
 )
 HOW = f"No model is configured. {SETTING}"
+MISSING = (
+    "No model is configured: name one in PILOTHOUSE_MODEL or config.toml and set its key; "
+    "`pilothouse agent --help` says how"
+)
 _NAME = re.compile(r"([a-z][\w/-]*):([^\s@]+(?:@(?!(?i:https?://))[^\s@]+)*)(?:@((?i:https?)://[^\s]+))?")
 _ADDRESS = re.compile(r"@[^@]*(?:/|:\d|\[)|@localhost\b|@\d+\.\d+\.\d+\.\d+", re.IGNORECASE)
 """What somebody meant as an address. Names have an @ too, but before a version, such as `claude-sonnet@20250929`."""
