@@ -187,6 +187,20 @@ def test_at_sixty_columns_no_word_is_broken(cli: Cli, command: str) -> None:
 # -- help ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("group", ["policy", "hooks", "doctor", "agents"])
+def test_help_of_a_group_cuts_no_sentence(cli: Cli, group: str) -> None:
+    done = cli(group, "--help")
+    assert "Commands:" in done.stdout
+    assert "..." not in done.stdout.partition("Commands:")[2]
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("runn", "run"), ("aprove", "approve"), ("discovr", "discover")])
+def test_a_word_that_is_nearly_a_command_is_told_which(cli: Cli, typed: str, meant: str) -> None:
+    done = cli(typed)
+    assert done.returncode == Exit.USAGE
+    assert done.stderr.endswith(f"No such command '{typed}'. Did you mean '{meant}'?\n")
+
+
 def test_help_lists_every_command_and_loads_nothing_heavy(cli: Cli) -> None:
     shown = cli("--help").stdout
     names = ("run", "ls", "show", "export", "replay", "setup", "agents", "policy", "approvals", "doctor", "demo-agent")

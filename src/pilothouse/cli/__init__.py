@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
 import click
 
 from .. import __version__
+from .groups import Group
 
 __all__ = ["main"]
 
@@ -31,7 +33,7 @@ MODULES = {
 """Where commands are that have no module of their own name."""
 
 
-class Sections(click.Group):
+class Sections(Group):
     """A group whose help lists commands by what they are for, in the order a newcomer needs them."""
 
     sections = (
@@ -57,11 +59,22 @@ class Sections(click.Group):
             self.add_command(getattr(module, cmd_name.replace("-", "_")))
         return super().get_command(ctx, cmd_name)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as exc:
+            # click itself looks only at those that are imported
+            said = exc.format_message()
+            for near in get_close_matches(args[0], self.list_commands(ctx), 1):
+                said += "" if f"'{near}'" in said else f" Did you mean '{near}'?"
+            raise click.UsageError(said, ctx) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, names in self.sections:
-            rows = [(name, _summary(command)) for name in names if (command := self.get_command(ctx, name)) is not None]
             with formatter.section(title):
-                formatter.write_dl(rows)
+                self.list_rows(ctx, formatter, list(names))
 
 
 def _open_streams() -> None:
@@ -77,12 +90,6 @@ def _open_streams() -> None:
                 os.close(opened)
             os.set_inheritable(number, True)
             setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", errors="replace", closefd=False))  # noqa: SIM115
-
-
-def _summary(command: click.Command) -> str:
-    """The first sentence of a command's help, whole: lines are broken, never cut."""
-    about = " ".join((command.help or "").partition("\n\n")[0].split())
-    return about.partition(". ")[0].removesuffix(".") + "."
 
 
 @click.group(

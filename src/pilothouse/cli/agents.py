@@ -8,12 +8,13 @@ from typing import Any
 import click
 
 from .exits import Exit, Failure, reported
+from .groups import Group
 from .output import complete, console, print_json, print_table, say
 
 __all__ = ["agents", "describe_agents"]
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=Group, invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--versions", is_flag=True, help="Ask each installed agent for its version.")
 @click.pass_context

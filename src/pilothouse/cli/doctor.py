@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from .exits import Exit, reported
+from .groups import Group
 from .output import complete, print_json, say, short_path
 from .probes import agent
 
@@ -36,7 +37,7 @@ class Finding(NamedTuple):
     text: str
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=Group, invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 @reported

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .exits import Exit, Failure, reported
+from .groups import Group
 from .output import complete, print_json, say, short_path
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _usual_home() -> Path:
 # -- the settings -------------------------------------------------------------------------------------------------
 
 
-@click.group()
+@click.group(cls=Group)
 def hooks() -> None:
     """Let Claude Code sessions that run elsewhere ask here too: what they want to do, on every screen.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .exits import reported
+from .groups import Group
 from .output import ago, complete, console, print_json, say, short_path
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["policy"]
 
 
-@click.group()
+@click.group(cls=Group)
 def policy() -> None:
     """See what is answered without asking, and why."""
 
