@@ -254,6 +254,18 @@ def test_a_stop_is_orderly_and_says_its_steps(cli: Cli, number: int) -> None:
     assert json.loads(cli("ls", "--json").stdout)[0]["status"] == "idle"
 
 
+def test_what_a_hub_says_at_its_end_fits_a_narrow_terminal(cli: Cli) -> None:
+    cli.environment["COLUMNS"] = "40"
+    hub = Typist(cli, "serve", "--port", "0")
+    try:
+        hub.sees("Ctrl-C stops it.")
+        hub.interrupts()
+        assert hub.leaves() == 0
+        assert "Ending 0 agents and 0\nconnections. Ctrl-C again hurries.\n" in hub.seen
+    finally:
+        hub.stop()
+
+
 STUBBORN = """
 import json, signal, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -107,7 +107,7 @@ def _settings(config: Config, options: ServeOptions) -> ServerConfig:
 
 
 async def _start(config: Config, settings: ServerConfig, options: ServeOptions) -> int:
-    say: Callable[[str], None] = _ignore if options.quiet else click.echo
+    tell: Callable[[str], None] = _ignore if options.quiet else say
     tries = 0
     while True:
         running = await find_hub(config)
@@ -116,7 +116,7 @@ async def _start(config: Config, settings: ServerConfig, options: ServeOptions) 
             return Exit.OK
         try:
             with contextlib.closing(bind(settings, insecure=options.insecure_bind)) as bound:
-                await _Service(config, bound, options, say).run()
+                await _Service(config, bound, options, tell).run()
                 return Exit.OK
         except CannotListen as exc:
             if await find_hub(config) is None:
