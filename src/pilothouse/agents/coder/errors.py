@@ -56,6 +56,9 @@ _WORDS: Mapping[str, str] = {
     "model": "The model behaved unexpectedly",
 }
 BROKEN_OFF = "The model's server did not send its answer to the end"
+GARBLED = "What the model's server sent cannot be read"
+_NO_JSON = "Failed to decode response as JSON: "
+"""How the library begins to say that."""
 ELSEWHERE = ("auth_required", "billing", "rate_limit", "overloaded", "connection")
 """What goes wrong whatever the conversation is."""
 _UNLIKE = ("auth_required", "billing", "rate_limit")
@@ -72,6 +75,11 @@ _WINDOW = re.compile(
 )
 LENGTH = 500
 _PLAINLY: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(rf"^{_NO_JSON}"), ""),
+    (
+        re.compile(r"Streamed response ended without content or tool calls"),
+        "its server sent no answer; at an address of your own, look whether that is the right one",
+    ),
     (re.compile(r"Exceeded maximum output retries.*", re.DOTALL), "it answered with nothing, also when asked again"),
     (
         re.compile(r"Tool (?P<name>.+?) exceeded max retries count of (?P<count>\d+).*", re.DOTALL),
@@ -136,7 +144,7 @@ def explain(exc: Exception, left_out: Sequence[str] = ()) -> RequestError:
     data: dict[str, Any] = {"errorKind": kind or "agent_error", "details": _details(exc)}
     if isinstance(exc, exceptions.ModelHTTPError):
         data["status"] = exc.status_code
-    words = BROKEN_OFF if getattr(exc, "phase", None) == "read" else _WORDS.get(kind or "", "The agent failed")
+    words = _words(exc, kind)
     if kind == "connection" and (address := _address(exc)):
         words = words.replace("server", f"server at {address}", 1)
     if left_out and kind_of(exc) is None:
@@ -147,6 +155,12 @@ def explain(exc: Exception, left_out: Sequence[str] = ()) -> RequestError:
         listed = "; ".join(left_out)
         message = f"{message.rstrip('.')}. So that the session can go on, this is left out from now on: {listed}"
     return RequestError(AUTH_REQUIRED if kind == "auth_required" else INTERNAL_ERROR, message, data)
+
+
+def _words(exc: Exception, kind: str | None) -> str:
+    if str(exc).startswith(_NO_JSON):
+        return GARBLED
+    return BROKEN_OFF if getattr(exc, "phase", None) == "read" else _WORDS.get(kind or "", "The agent failed")
 
 
 def _address(exc: BaseException | None) -> str | None:

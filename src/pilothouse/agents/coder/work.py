@@ -54,6 +54,7 @@ KINDS: dict[str, ToolKind] = {
     "task": "think",
 }
 """What a call is shown as before more is known of it than the tool's name."""
+UNNAMED = "A tool without a name"
 logger = logging.getLogger(__name__)
 
 
@@ -124,14 +125,15 @@ class Work:
         """The model has begun to write a call, which may take long: show it before its arguments are known."""
         if of not in self._shown or self._shown[of].is_begun:
             call = self._shown[of] = Call(self, name)
-            await call.announce({"title": name, "kind": KINDS.get(name, "other")})
+            await call.announce({"title": name or UNNAMED, "kind": KINDS.get(name, "other")})
 
     async def show_refused(self, result: ToolReturnPart) -> None:
         """End a call that no tool took: there is no such tool, or its arguments do not fit."""
         name, of = result.tool_name, result.tool_call_id
         if not self._taken[of]:
             reason = result.model_response_str()
-            async with self.call(name, name, KINDS.get(name, "other"), of=of, raw_input={"tool": name}) as call:
+            title, kind = name or UNNAMED, KINDS.get(name, "other")
+            async with self.call(name, title, kind, of=of, raw_input={"tool": name}) as call:
                 await call.end("failed", content=[tool_content(text_block(reason))], raw_output={"error": reason})
         self._taken[of] -= 1
 
