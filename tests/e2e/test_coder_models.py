@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -210,6 +211,34 @@ def test_stdout_carries_the_protocol_and_nothing_else(cli: Cli, server: Server) 
     assert offer["agentInfo"]["name"] == "pilothouse-coder"
     assert offer["agentCapabilities"]["mcpCapabilities"] == {"http": True, "sse": True}
     assert done.returncode == 0
+
+
+def test_a_client_that_leaves_while_it_is_asked_has_allowed_nothing_and_that_is_no_failure(
+    cli: Cli, server: Server
+) -> None:
+    use(cli, server)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(cli.command("agent"), stdin=pipe, stdout=pipe, stderr=pipe, env=cli.environment) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        given = process.stdin
+
+        def call(number: int, method: str, **params: Any) -> None:
+            message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            given.write(json.dumps(message).encode() + b"\n")
+            given.flush()
+
+        call(1, "initialize", protocolVersion=1)
+        call(2, "session/new", cwd=str(cli.project), mcpServers=[])
+        told = map(json.loads, process.stdout)
+        opened = next(message for message in told if message.get("id") == 2)["result"]
+        call(3, "session/prompt", sessionId=opened["sessionId"], prompt=[{"type": "text", "text": script(WRITE)}])
+        assert any(message.get("method") == "session/request_permission" for message in told)
+        given.close()
+        assert process.wait(PATIENCE) == 0
+        assert b"session/prompt failed" not in process.stderr.read()
+    assert list(cli.project.iterdir()) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

@@ -209,9 +209,11 @@ class CoderAgent(SessionAgent[Session]):
         except asyncio.CancelledError:
             if not under_way.is_cancelled:
                 raise  # not the user's doing: `$/cancel_request`, or the connection closes
-        except (RequestError, ConnectionClosed):
+        except RequestError:
             if not under_way.is_cancelled:
                 raise
+        except ConnectionClosed:
+            pass  # nobody is there any more to be answered, and that is no failure to be reported
         finally:
             session.prompts.remove(under_way)
         return PromptResponse(stop_reason="cancelled" if under_way.is_cancelled else reason, usage=usage)
