@@ -108,7 +108,7 @@ class Calls:
         icon, style = ENDED.get(entry.status, OPEN)
         # a call that was never let begin has only waited
         took = 0 if call_id in self._unbegun else entry.duration or 0
-        suffix = [counts(entry.diffs), duration(took) if took >= 100 else ""]
+        suffix = [_exit_code(entry), counts(entry.diffs), duration(took) if took >= 100 else ""]
         suffix.append(self._notes.pop(call_id, ""))
         body = [part for part in self._body(entry) if part]
         depth = self._depth(entry)
@@ -150,3 +150,10 @@ class Calls:
             yield title_line(frame, "yellow", headline(entry), self._depth(entry), suffix)
             if entry.output and entry.category in LIVE:
                 yield Padding(output_tail(entry.output, lines=5), (0, 0, 0, 2))
+
+
+def _exit_code(entry: ToolCallEntry) -> str:
+    """How a command ended that failed and has printed something; of one that has not, the error says it."""
+    details = entry.error.details if entry.error is not None else None
+    code = details.get("exitCode") if isinstance(details, dict) else None
+    return f"exit code {code}" if isinstance(code, int) and code and entry.output else ""

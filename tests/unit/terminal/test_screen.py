@@ -83,6 +83,15 @@ def test_what_a_command_prints_is_shown_while_it_runs() -> None:
     assert out.getvalue() == ""  # it is printed for good once it has ended
 
 
+def test_how_a_command_failed_is_told_beside_what_it_printed() -> None:
+    error = {"code": "tool_failed", "message": "exit code 2", "recoverable": True, "details": {"exitCode": 2}}
+    ended = {"toolCallId": "c", "name": "Bash", "error": error}
+    said = drawn(*call("c", "make"), event("tool:error", **ended, output="no rule\n"))
+    assert said.splitlines() == ["✗ $ make  exit code 2", "  no rule"]
+    silent = drawn(*call("c", "make"), event("tool:error", **ended, output=""))
+    assert silent.splitlines() == ["✗ $ make", "  exit code 2"]
+
+
 def test_a_call_that_never_ended_is_no_success() -> None:
     assert drawn(*call("c", "sleep 9"), custom("turn_ended", turnId="t", stopReason="end_turn")).startswith(
         "✗ $ sleep 9"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, cast
 
 from pydantic_ai import ModelRetry, ToolFailed, ToolReturnPart
 
@@ -131,7 +131,7 @@ class Work:
         """End a call that no tool took: there is no such tool, or its arguments do not fit."""
         name, of = result.tool_name, result.tool_call_id
         if not self._taken[of]:
-            reason = result.model_response_str()
+            reason = _refusal(result)
             title, kind = name or UNNAMED, KINDS.get(name, "other")
             async with self.call(name, title, kind, of=of, raw_input={"tool": name}) as call:
                 await call.end("failed", content=[tool_content(text_block(reason))], raw_output={"error": reason})
@@ -216,6 +216,17 @@ class Call(ToolCall):
             self.work.turn.cancel()
             raise Failure("The turn was cancelled.")
         return decision
+
+
+def _refusal(result: ToolReturnPart) -> str:
+    """Why a call was refused, for people: the model is told as JSON which of its arguments do not fit."""
+    content = result.content
+    if isinstance(content, str):
+        return content
+    with suppress(TypeError, KeyError):
+        misfits = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in cast("Any", content))
+        return f"The arguments do not fit. {'; '.join(misfits)}."
+    return result.model_response_str()
 
 
 def _reason(exc: BaseException) -> str:

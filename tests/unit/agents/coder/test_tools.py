@@ -569,6 +569,7 @@ async def test_a_sub_agent_that_fails_fails_its_call_only(work: Path) -> None:
 async def test_a_call_of_no_tool_is_shown_as_failed(work: Path) -> None:
     client, _ = await run(work, ("fly", {"to": "the moon"}))
     assert client.call("fly")["status"] == "failed"
+    assert client.call("fly")["content"][0].content.text.startswith("Unknown tool name: 'fly'")
 
 
 async def test_arguments_that_do_not_fit_are_shown_and_can_be_given_again(work: Path) -> None:
@@ -576,4 +577,6 @@ async def test_arguments_that_do_not_fit_are_shown_and_can_be_given_again(work: 
     async with coder(script, work) as client:
         await client.say("go")
     assert [call["status"] for call in client.calls.values()] == ["failed", "completed"]
+    refused = next(iter(client.calls.values()))["content"][0].content.text
+    assert refused == "The arguments do not fit. path: Field required; file: Extra inputs are not permitted."
     assert results(script.heard[-1])[-1] == "one\ntwo\n"
