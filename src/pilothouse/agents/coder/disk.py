@@ -9,6 +9,7 @@ All of it blocks, so it runs in threads.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -36,8 +37,24 @@ def write(workspace: Workspace, path: Path, data: bytes) -> None:
     _real(workspace, path).parent.mkdir(parents=True, exist_ok=True)
     flags = os.O_WRONLY | os.O_CREAT
     with _held(workspace, path, flags) as descriptor, os.fdopen(descriptor, "wb", closefd=False) as file:
-        file.truncate()
+        _reserve(descriptor, len(data))
         file.write(data)
+        file.truncate()
+
+
+def _reserve(descriptor: int, size: int) -> None:
+    """Have room for a file before anything of it is overwritten: a disk that is full must not cost what is there."""
+    before = os.fstat(descriptor).st_size
+    try:
+        if size > before:
+            os.posix_fallocate(descriptor, 0, size)
+    except AttributeError:
+        return  # this system has no such thing
+    except OSError as exc:
+        if exc.errno in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
+            return  # and this file system has not
+        os.ftruncate(descriptor, before)
+        raise
 
 
 @contextmanager

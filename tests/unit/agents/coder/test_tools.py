@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -400,6 +402,18 @@ async def test_a_patch_that_does_nothing_or_too_much_says_why_and_nobody_is_aske
     client, script = await run(work, ("apply_patch", {"patch": patch}))
     assert why in results(script.heard[-1])[0]
     assert client.asked == []
+    assert disk(work) == BEFORE
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="this system cannot reserve room for a file")
+async def test_a_file_for_which_there_is_no_room_stays_what_it_was(work: Path) -> None:
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, limit[1]))
+    try:
+        _client, script = await run(work, ("write", {"path": "a.txt", "content": "x" * 2_000_000}), lends=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert results(script.heard[-1]) == ["`a.txt` could not be written: File too large"]
     assert disk(work) == BEFORE
 
 
