@@ -38,7 +38,9 @@ def test_agents_tell_what_is_installed_and_how_to_get_the_others(cli: Cli) -> No
     npx.chmod(0o755)
     claude = {agent["name"]: agent for agent in json.loads(cli("agents", "--json").stdout)}["claude"]
     assert (claude["state"], claude["command"][:2]) == ("on demand", ["npx", "-y"])
-    assert "npm install -g opencode-ai" in cli("agents").stdout
+    shown = cli("agents").stdout
+    assert "npm install -g opencode-ai" in shown
+    assert "PILOTHOUSE_MODEL names its model" in shown
 
 
 def test_agents_tell_versions_when_asked(cli: Cli) -> None:

@@ -47,6 +47,10 @@ STATES = {
     "broken": ("✗", "red"),
 }
 LEGEND = "✓ installed  ↓ fetched on demand  · not installed  ✗ broken"
+BUILT_IN = {
+    "demo": "built in: no model, no network",
+    "coder": "built in: PILOTHOUSE_MODEL names its model, such as ollama:qwen3",
+}
 NARROW = 90
 """Columns below which a table would break words."""
 
@@ -87,8 +91,8 @@ def _print_narrow(found: list[dict[str, Any]]) -> None:
 def _about(agent: dict[str, Any]) -> str:
     if agent["state"] == "on demand":
         return "npx fetches it when it is first used"
-    if agent["state"] == "installed" and agent["name"] == "demo":
-        return "built in: no model, no network"
+    if agent["state"] == "installed" and agent["origin"] == "known" and agent["name"] in BUILT_IN:
+        return BUILT_IN[agent["name"]]
     return str(agent.get("problem") or agent.get("install") or " ".join(agent.get("command") or ()))
 
 
