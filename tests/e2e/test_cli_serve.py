@@ -218,6 +218,18 @@ def test_the_port_comes_from_the_option_the_environment_or_the_file(cli: Cli) ->
     assert "PILOTHOUSE_PORT: expected a port, got 'high'" in done.stderr
 
 
+def test_config_shows_the_model_of_the_built_in_agent_and_who_chose_it(cli: Cli) -> None:
+    cli.home.mkdir(mode=0o700)
+    (cli.home / "config.toml").write_text("[agent]\nmodel = 'ollama:qwen3'\nmode = 'ask'\n")
+    cli.environment.pop("PILOTHOUSE_MODEL", None)
+    shown = {one["key"]: one for one in json.loads(cli("config", "--json").stdout)["settings"]}
+    assert (shown["agent.model"]["value"], shown["agent.model"]["origin"]) == ("ollama:qwen3", "config.toml")
+    assert (shown["agent.mode"]["value"], shown["agent.models"]["origin"]) == ("ask", "default")
+    cli.environment["PILOTHOUSE_MODEL"] = "openai:gpt-5"
+    shown = {one["key"]: one for one in json.loads(cli("config", "--json").stdout)["settings"]}
+    assert (shown["agent.model"]["value"], shown["agent.model"]["origin"]) == ("openai:gpt-5", "PILOTHOUSE_MODEL")
+
+
 def test_config_hides_what_an_agent_is_given_and_says_where_the_file_is(cli: Cli) -> None:
     cli.home.mkdir(mode=0o700)
     (cli.home / "config.toml").write_text("[agents.x]\ncommand = ['x']\nenv = { KEY = 'sesame' }\n")

@@ -68,7 +68,7 @@ def config(as_json: bool, only_path: bool) -> None:
 def _settings(config: Config) -> Iterator[Setting]:
     import msgspec
 
-    from ..config import server_settings
+    from ..config import coder_settings, server_settings
 
     written = _written(config)
     home = "PILOTHOUSE_HOME" if os.environ.get("PILOTHOUSE_HOME", "").strip() else "default"
@@ -81,6 +81,10 @@ def _settings(config: Config) -> Iterator[Setting]:
     port = "PILOTHOUSE_PORT" if os.environ.get("PILOTHOUSE_PORT", "").strip() else _origin(server, "port")
     for name, value in msgspec.structs.asdict(server_settings(config)).items():
         yield Setting(f"server.{name}", value, port if name == "port" else _origin(server, name))
+    built_in = written.get("agent", {})
+    model = "PILOTHOUSE_MODEL" if os.environ.get("PILOTHOUSE_MODEL", "").strip() else _origin(built_in, "model")
+    for name, value in msgspec.structs.asdict(coder_settings(config)).items():
+        yield Setting(f"agent.{name}", value, model if name == "model" else _origin(built_in, name))
     for name, agent in config.agents.items():
         for key, value in msgspec.structs.asdict(agent).items():
             if value:

@@ -158,8 +158,9 @@ def check(command: str, cwd: Path | None, as_json: bool) -> None:
     out = console()
     words = {"allow": "allowed without asking", "deny": "denied without asking", "ask": "asked"}
     out.print(Text(words[decision.outcome], style=f"bold {_style(decision.outcome)}"))
-    out.print(Text(shown(decision.reason)), soft_wrap=True)
-    out.print(risk_text(risk.level, [reason.text for reason in risk.reasons]), soft_wrap=True)
+    # in a terminal broken between words, in a pipe not at all
+    out.print(Text(shown(decision.reason)), soft_wrap=not out.is_terminal)
+    out.print(risk_text(risk.level, [reason.text for reason in risk.reasons]), soft_wrap=not out.is_terminal)
 
 
 def _style(effect: str) -> str:
