@@ -166,6 +166,13 @@ def test_a_page_that_is_written_to_be_slow_is_not(piece: str) -> None:
     assert isinstance(page_text(piece * (1_000_000 // len(piece))), str)
 
 
+@pytest.mark.parametrize("charset", ["punycode", "Unicode_Escape", "idna", "hex", "no-such"])
+def test_what_is_no_charset_of_a_page_is_not_taken_for_one(charset: str) -> None:
+    """A page of 4 MB in the first of them would hold the agent for minutes."""
+    assert web._decoded(b"caf\xc3\xa9-" + b"\\x61a" * 1000, charset) == "café-" + "\\x61a" * 1000
+    assert web._decoded("日本".encode("shift_jis"), "Shift_JIS") == "日本"
+
+
 @pytest.mark.parametrize(
     ("html", "text"),
     [

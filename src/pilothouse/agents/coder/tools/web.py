@@ -8,6 +8,7 @@ packed so that little becomes much; neither may hold the agent.
 from __future__ import annotations
 
 import asyncio
+import codecs
 import re
 import zlib
 from typing import Any
@@ -32,6 +33,8 @@ CHARACTERS = 50_000
 REDIRECTS = 5
 GZIP = b"\x1f\x8b"
 """What a part of gzip begins with."""
+NO_CHARSETS = frozenset({"punycode", "idna", "unicode-escape", "raw-unicode-escape", "undefined"})
+"""What Python takes for charsets and no page is written in. The first takes the square of a page's length in time."""
 HEADERS = {"User-Agent": "pilothouse", "Accept-Encoding": "gzip"}
 TEXTUAL = re.compile(r"text/|application/(?:[\w.-]+\+)?(?:json|xml|javascript|yaml|toml|x-sh)\b")
 
@@ -143,6 +146,8 @@ def _part() -> Any:
 
 def _decoded(data: bytes, charset: str | None) -> str:
     try:
+        if charset and codecs.lookup(charset).name in NO_CHARSETS:
+            charset = None
         return data.decode(charset or "utf-8", "replace")
     except (LookupError, ValueError):  # no charset that is known
         return data.decode("utf-8", "replace")
