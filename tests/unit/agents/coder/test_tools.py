@@ -426,6 +426,7 @@ async def test_a_command_tells_its_output_and_how_it_ended(work: Path, lends: bo
     assert results(script.heard[-1]) == ["out\nerr\n[exit code 3]"]
     call = client.call("bash")
     assert call["status"] == "failed"
+    assert call["raw_input"] == {"command": "echo out; echo err >&2; exit 3", "timeout": 120}
     assert call["raw_output"] == {"output": "out\nerr\n", "exitCode": 3, "signal": None}
 
 

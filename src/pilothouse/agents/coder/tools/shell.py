@@ -29,7 +29,8 @@ async def bash(ctx: RunContext[Work], command: str, timeout: int = SECONDS, cwd:
         cwd: The directory to run it in.
     """
     work = ctx.deps
-    raw_input = {"command": command, "timeout": timeout, "cwd": cwd}
+    elsewhere = {} if cwd == "." else {"cwd": cwd}  # whoever is asked knows the session's own directory
+    raw_input = {"command": command, "timeout": timeout, **elsewhere}
     title = f"`{command}`" + ("" if cwd == "." else f" in {cwd}")
     async with work.call("bash", title, "execute", of=ctx.tool_call_id, raw_input=raw_input) as call:
         directory = work.workspace.locate(cwd)
