@@ -114,15 +114,17 @@ class FilesOf:
         found: list[Message] = []
         for path, stamp in _files(self.path, []):
             message_id = path.stem
-            is_changed = self._is_changed(path, stamp)
-            if is_changed:
-                self._told[message_id] = self._object(path)
+            message = self._object(path) if self._is_changed(path, stamp) else None
+            if message is not None:
+                self._told[message_id] = message
+            elif message_id not in self._told:
+                continue  # whose words its parts are is not known yet
             parts = [
-                (part.stem, self._object(part))
+                (part.stem, data)
                 for part, at in _files(self._root / "part" / message_id, [])
-                if self._is_changed(part, at)
+                if self._is_changed(part, at) and (data := self._object(part)) is not None
             ]
-            if is_changed or parts:
+            if message is not None or parts:
                 found.append(Message(message_id, self._told[message_id], parts))
             if len(found) == PAGE:
                 break
@@ -132,14 +134,15 @@ class FilesOf:
         before, self._stamps[str(path)] = self._stamps.get(str(path)), stamp
         return before != stamp
 
-    def _object(self, path: Path) -> Json:
+    def _object(self, path: Path) -> Json | None:
+        """None for what cannot be read: that is no news, however often it is looked at."""
         try:
             return _read(path)
         except Unreadable as exc:
             self._stamps.pop(str(path), None)  # it may be in the middle of being written
             words = f"{path.name}: {exc}"
             self.problems.append(words)
-            return {}
+            return None
 
 
 def _read(path: Path) -> Json:

@@ -31,7 +31,7 @@ def model_of(data: Json) -> str:
     """The model of a message, or of a session, as its provider calls it."""
     told = mapping(data.get("model")) or data
     provider = text(told.get("providerID"))
-    name = text(told.get("modelID")) or text(told.get("id"))
+    name = text(told.get("modelID")) or (text(told.get("id")) if provider else "")  # else it is that of a message
     return f"{provider}/{name}" if provider and name else name
 
 
@@ -82,6 +82,8 @@ class Conversation:
 
     def take(self, message_id: str, message: Json, parts: list[tuple[str, Json]]) -> Iterator[Update]:
         """A message, new or changed, and those of its parts that are new or may have changed, in order."""
+        if message.get("role") not in ("user", "assistant"):
+            return  # one that could not be read: whose words these are is not known
         order = (str(count(mapping(message.get("time")).get("created")) or 0).zfill(16), message_id)
         if order >= self._last:
             if order != self._last:

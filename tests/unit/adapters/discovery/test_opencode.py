@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pilothouse.adapters.discovery import opencode_rows
+from pilothouse.adapters.discovery import opencode_files, opencode_rows
 from pilothouse.adapters.discovery.opencode import Catalogue, OpenCodeStore
 from pilothouse.adapters.discovery.opencode_parts import Conversation, status_of
 from pilothouse.adapters.discovery.store import Problem, Update
@@ -410,6 +410,28 @@ def test_files_that_cannot_be_read_hide_no_others(storage: Path) -> None:
     assert sorted(Path(problem.path).name for problem in scan.problems) == [
         "ses_bad.json", "ses_cut.json", "ses_dir.json", "ses_gone.json",
     ]  # fmt: skip
+
+
+def test_messages_that_cannot_be_read_hold_up_no_others_and_their_parts_are_nobodys_words(storage: Path) -> None:
+    for number in range(2 * opencode_files.PAGE):  # as a disk that was full leaves them, before all others
+        (storage / "message" / ID / f"msg_0{number:03}.json").write_bytes(b"")
+    first = next(path for path in sorted((storage / "message" / ID).iterdir()) if path.stat().st_size)
+    data = first.read_bytes()
+    first.write_bytes(data[:20])
+    reader = OpenCodeStore(storage.parent).reader(ID)
+    assert reader is not None
+    lost = [update for update in WHOLE if update.get("messageId") == first.stem]
+    assert lost
+    assert read_all(reader) == [update for update in WHOLE if update not in lost]
+    first.write_bytes(data)
+    assert read_all(reader) == lost
+
+
+def test_a_message_of_a_user_names_no_model(storage: Path) -> None:
+    place = storage / "message" / ID / "msg_zzz.json"
+    place.write_text(json.dumps({"id": "msg_zzz", "role": "user", "time": {"created": 1}}))
+    (found,) = OpenCodeStore(storage.parent).scan().sessions
+    assert (found.status, found.model) == ("running", None)
 
 
 def test_a_changed_file_tells_whose_it_is_where_it_can(storage: Path) -> None:
