@@ -59,7 +59,10 @@ class ClaudeStore(LineStore):
 
     def is_enough(self, glance: Glance) -> bool:
         """Whether the ends have what is listed: the CLI puts long records of its own between the messages."""
-        return any(map(is_message, glance.head)) and any(map(is_message, glance.tail))
+        return any(map(is_message, glance.head)) and self.sees_end(glance)
+
+    def sees_end(self, glance: Glance) -> bool:
+        return any(map(is_message, glance.tail))
 
     def describe(self, glance: Glance) -> DiscoveredSession | None:
         outline = Outline(glance.records)

@@ -24,6 +24,7 @@ from ...model.session import sound
 from .index import Entry, Index, index_path
 from .lines import LIMIT, Line, Lines, Stamp, Unreadable, opened, stamp_of
 from .store import Problem, Reader, Scan, Step, Store, Update
+from .texts import iso
 
 __all__ = ["Glance", "Json", "LineReader", "LineStore", "Translation", "decoded"]
 
@@ -124,6 +125,10 @@ class LineStore(Store):
         """Whether the two ends of a long file say what a list needs; if not, more is read of both, once."""
         return bool(glance.head and glance.tail)
 
+    def sees_end(self, glance: Glance) -> bool:
+        """Whether the last records of a long file are among those that were looked at: one may be longer than that."""
+        return bool(glance.tail)
+
     # -- the store --
 
     def keep(self, folder: Path) -> None:
@@ -211,8 +216,10 @@ class LineStore(Store):
         try:
             glance, is_whole = _glance(path, session_id, stamp, HEAD, TAIL)
             if not is_whole and not self.is_enough(glance):
-                glance, _ = _glance(path, session_id, stamp, WIDE, WIDE)
+                glance, is_whole = _glance(path, session_id, stamp, WIDE, WIDE)
             session = self.describe(glance)
+            if session is not None and not is_whole and not self.sees_end(glance):
+                session = _without_end(session, glance.changed)
         except Unreadable as exc:
             return Entry(stamp, session_id, problem=str(exc), again=True)
         except Exception as exc:  # a format that nobody foresaw must not hide the other sessions
@@ -259,6 +266,12 @@ def _glance(path: str, session_id: str, stamp: Stamp, head: int, tail: int) -> t
     if first and not (glance.head or glance.tail or glance.is_cut or glance.problem):
         glance.problem = "no record can be read in it"
     return glance, last is None
+
+
+def _without_end(session: DiscoveredSession, changed: float) -> DiscoveredSession:
+    """A session of which only the beginning was seen: that says nothing of what it does now, or said last."""
+    active = max(session.last_activity, iso(min(changed, time.time())))
+    return msgspec.structs.replace(session, last_activity=active, last_message=None, status=None)
 
 
 def _ends(path: str, head: int, tail: int) -> tuple[bytes, bytes | None]:

@@ -29,7 +29,7 @@ __all__ = ["Entry", "Index", "index_path"]
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 1
+FORMAT = 2
 """Of the file; raise it when an entry, or what is told in it of the same session file, becomes another."""
 LARGEST = 64 * 2**20
 """Bytes of the file: of more sessions than that the newest are kept."""

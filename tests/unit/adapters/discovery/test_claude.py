@@ -20,6 +20,7 @@ from pilothouse.adapters.claude.replay import Replay
 from pilothouse.adapters.claude.translate import Translator
 from pilothouse.adapters.discovery.claude import ClaudeStore
 from pilothouse.adapters.discovery.store import Owner
+from pilothouse.adapters.discovery.texts import iso
 from pilothouse.model.events import utc_now
 from tests.unit.adapters.discovery.recordings import GOLDEN, is_sound, read_all, recorded
 
@@ -221,6 +222,15 @@ def test_messages_are_found_beyond_long_records_of_the_cli(tmp_path: Path) -> No
     long = {"type": "attachment", "attachment": {"type": "prompt_snapshot", "text": "x" * 200_000}}
     (one,) = store_of(tmp_path, user("hello"), long, answer("well"), long, {"type": "mode"}).scan().sessions
     assert (one.session_name, one.last_message, one.status) == ("hello", "well", "idle")
+
+
+def test_of_a_last_record_that_is_longer_than_what_is_looked_at_nothing_is_made_up(tmp_path: Path) -> None:
+    long = {**result(), "toolUseResult": "x" * 3_000_000}
+    store = store_of(tmp_path, user("hello"), answer("well"), user("go on"), answer(call()), long, {"type": "mode"})
+    (one,) = store.scan().sessions
+    assert (one.session_name, one.last_message, one.status) == ("hello", None, None)
+    (path,) = store.files(ID)
+    assert one.last_activity == iso(path.stat().st_mtime)
 
 
 @pytest.mark.parametrize(
