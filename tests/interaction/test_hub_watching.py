@@ -650,6 +650,49 @@ async def test_a_reader_that_raises_is_read_anew_and_nothing_is_told_twice(
         assert first.is_closed
 
 
+async def test_a_record_that_cannot_be_read_for_a_moment_is_not_told_again(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pilothouse.hub.feed.AGAIN", 0.01)
+    path = write_record(place, ID, tmp_path, TOUR)
+    async with open_hub(tmp_path, place) as hub:
+        session = await hub.watch_session(await found(hub))
+        await hub.discovery.told(session.id)
+    append(path, {"update": says("More.", "a7")})
+    read, locked = DemoReader.read, [Problem(path="/x", message="it cannot be read: database is locked")]
+    failures = [Step(problems=locked, status="idle", failed=True)] * 2
+
+    def reading(self: DemoReader) -> Step:
+        return failures.pop() if failures else read(self)
+
+    monkeypatch.setattr(DemoReader, "read", reading)
+    async with open_hub(tmp_path, place) as hub:
+        session = await hub.session(session.id)
+        await told(session, "More.")
+        await hub.discovery.told(session.id)
+        events = await history(hub.log, session.id)
+        check(events)
+        assert said(events) == "I look. Done.More."
+        assert prompts(events) == ["Fix it"]
+        assert len(facts(events, "record_unreadable")) == 1
+
+
+async def test_a_record_that_stays_unreadable_is_not_adopted_and_ends_no_feed(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pilothouse.hub.feed.AGAIN", 0.01)
+    write_record(place, ID, tmp_path, TOUR)
+    read = DemoReader.read
+    async with open_hub(tmp_path, place) as hub:
+        monkeypatch.setattr(DemoReader, "read", lambda self: Step(failed=True))
+        async with asyncio.timeout(PATIENCE):
+            with pytest.raises(HubError, match="could not be read to its end"):
+                await hub.adopt_session(await found(hub))
+        monkeypatch.setattr(DemoReader, "read", read)
+        session = await hub.adopt_session(await found(hub))
+        assert said(await history(hub.log, session.id)) == "I look. Done."
+
+
 async def test_a_problem_of_a_record_is_told_once(tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_record(place, ID, tmp_path)
     bad = [Problem(path="/x", message="line 3 is no JSON")]

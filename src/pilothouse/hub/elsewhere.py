@@ -181,6 +181,8 @@ class Elsewhere:
             if not waits and sum(len(one.updates) for one in self._segments) > MANY:
                 await self._judge(self._segments[:-1])
                 is_told = await self._tell(is_last=False) or is_told
+        if step.failed:
+            return is_told  # where it ends is not known
         self._take(step)
         if self._known is None or self._skipped is None:  # adopted by a hub that kept no account
             self._skipped, self._is_again = self._prompts.count, False

@@ -55,7 +55,7 @@ class Feed:
         self._has_looked = False
         self._read_at = 0.0
         self._changed = asyncio.Event()
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiting: list[asyncio.Future[bool]] = []
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"watching {watched.session_id}")
 
     def wake(self) -> None:
@@ -64,13 +64,13 @@ class Feed:
 
     async def caught_up(self, timeout: float) -> bool:
         """Read to the end, beginning now; whether all was told in time."""
-        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiting: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiting)
         self.wake()
         await asyncio.wait((waiting, self._task), timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         if waiting in self._waiting:
             self._waiting.remove(waiting)
-        return waiting.done()
+        return waiting.done() and waiting.result()
 
     async def stop(self) -> None:
         """Again is no harm."""
@@ -115,24 +115,34 @@ class Feed:
                 step = await asyncio.to_thread(reader.read)
                 if self.watched.is_over:
                     return
-                self._misses = 0
+                self._misses = self._misses if step.failed else 0
                 if await self.watched.take(step):
                     self._is_at_end(waiting)
                     await self._quiet()
+                elif step.failed:
+                    await self._failing(waiting)
         finally:
             await asyncio.to_thread(reader.close)
 
-    async def _missing(self, waiting: list[asyncio.Future[None]]) -> None:
+    async def _missing(self, waiting: list[asyncio.Future[bool]]) -> None:
         """There is no record, or none any more: then nobody goes on with a turn that it told of."""
         self._is_at_end(waiting)
         if self.watched.is_open and await self._look(self._read_at) == "idle":
             await self.watched.begin()
             self.watched.leave()
 
-    def _is_at_end(self, waiting: list[asyncio.Future[None]]) -> None:
+    async def _failing(self, waiting: list[asyncio.Future[bool]]) -> None:
+        """The record cannot be read, maybe for a moment: who waits for its end hears so when it stays like that."""
+        if self._misses:
+            self._is_at_end(waiting, is_told=False)
+            if self.watched.is_open and await self._look(self._read_at) == "idle":
+                self.watched.leave()
+        await self._pause()
+
+    def _is_at_end(self, waiting: list[asyncio.Future[bool]], *, is_told: bool = True) -> None:
         for one in waiting:
             if not one.done():
-                one.set_result(None)
+                one.set_result(is_told)
 
     async def _quiet(self) -> None:
         """Nothing is new: wait. An agent that is said to work and was killed says nothing any more."""

@@ -155,6 +155,9 @@ class Watched:
                 await asyncio.sleep(0)
         for problem in step.problems:
             self._tell_problem(problem.path, problem.message)
+        if step.failed:
+            await recorder.commit()
+            return False  # what it has that was told is still to be known again
         is_caught_up = not step.updates
         self._is_left = self._is_left and is_caught_up
         self._status = None if self._is_left else step.status or self._status

@@ -325,8 +325,8 @@ class LineReader(Reader):
             if not look.lines:
                 times += self._last_line(updates, problems) if not look.problems else []
                 break
-        status = self._translation.status
-        return Step(updates=updates, times=times, status=status, problems=problems, restarted=restarted)
+        status, failed = self._translation.status, look.failed
+        return Step(updates=updates, times=times, status=status, problems=problems, restarted=restarted, failed=failed)
 
     def _last_line(self, updates: list[Update], problems: list[Problem]) -> list[str]:
         """Take in a record that has no newline yet, if it is whole; the times of its updates."""

@@ -146,6 +146,8 @@ class WholeReader(Reader):
         self._chat = Chat()
         self._stamp: Stamp | None = None
         self._failed: Stamp | None = None
+        self._told: Stamp | None = None
+        """What it was when it could not be read, the last time and when that was told."""
         self._newer: Reader | None = None
 
     def read(self) -> Step:
@@ -173,11 +175,12 @@ class WholeReader(Reader):
         except (OSError, Unreadable):
             stamp = Stamp(0, 0, 0, 0)
         before, self._failed = self._failed, stamp
-        if before != stamp:
-            return Step(status=self._chat.status)
-        self._stamp = stamp
+        if before != stamp or stamp == self._told:
+            return Step(status=self._chat.status, failed=True)
+        self._told = stamp
         words = "it is gone" if isinstance(exc, FileNotFoundError) else str(exc)
-        return Step(status=self._chat.status, problems=[Problem(path=str(self._path), message=words)])
+        problems = [Problem(path=str(self._path), message=words)]
+        return Step(status=self._chat.status, problems=problems, failed=True)
 
     def close(self) -> None:
         """Nothing is held open between looks."""

@@ -74,11 +74,13 @@ class Line(NamedTuple):
 
 
 class Look(Struct, frozen=True, kw_only=True):
-    """What a file has more than at the last look. `restarted`: it was cut or replaced; this is its beginning."""
+    """What a file has more than at the last look. `restarted`: it was cut or replaced; this is its beginning. `failed`:
+    it could not be opened or read; what it has is not known."""
 
     lines: list[Line] = []
     problems: list[str] = []
     restarted: bool = False
+    failed: bool = False
 
 
 class Lines:
@@ -108,10 +110,10 @@ class Lines:
             with opened(self.path) as file:
                 return self._on(file)
         except Unreadable as exc:
-            return Look(problems=[str(exc)])
+            return Look(problems=[str(exc)], failed=True)
         except OSError as exc:
             gone = isinstance(exc, FileNotFoundError)
-            return Look(problems=["it is gone" if gone else f"it cannot be read: {exc.strerror or exc}"])
+            return Look(problems=["it is gone" if gone else f"it cannot be read: {exc.strerror or exc}"], failed=True)
 
     def rest(self) -> Line | None:
         """What follows the last newline, if nobody has written for a while; once. It may be a line that is not whole.

@@ -37,12 +37,14 @@ class MessageReader(Reader):
 
     def read(self) -> Step:
         self._updates, self._problems = [], []
+        failed = False
         try:
             while self._look() and not self._updates:
                 pass
         except Unreadable as exc:
+            failed = True
             self._tell(str(exc))
-        return Step(updates=self._updates, status=self._status, problems=self._problems)
+        return Step(updates=self._updates, status=self._status, problems=self._problems, failed=failed)
 
     def _take(self, name: object, made: Callable[[], Iterable[Update]]) -> None:
         try:

@@ -47,7 +47,7 @@ class Step(Struct, frozen=True, kw_only=True):
     (`user_message_chunk`). `times` says of each of them when it happened, in UTC with milliseconds, and nothing where
     the record does not tell; it may be left out as a whole. `status` is what the record says the agent does now.
     `restarted`: the record was rewritten or cut, and what is told from here on begins anew; what was told before still
-    holds.
+    holds. `failed`: it could not be looked at this time, so this says nothing of where it ends.
     """
 
     updates: Sequence[Update] = ()
@@ -55,6 +55,7 @@ class Step(Struct, frozen=True, kw_only=True):
     status: DiscoveredStatus | None = None
     problems: Sequence[Problem] = ()
     restarted: bool = False
+    failed: bool = False
 
 
 class Owner(Struct, frozen=True, kw_only=True):
@@ -75,7 +76,7 @@ class Reader(ABC):
     @abstractmethod
     def read(self) -> Step:
         """What is new; everything at the first call. A line that is not whole yet waits for its rest. A record that is
-        large is told in several steps of bounded size: read again until a step has no updates."""
+        large is told in several steps of bounded size: read again until a step has no updates and has not failed."""
 
     @abstractmethod
     def close(self) -> None:
