@@ -141,7 +141,8 @@ def _digest(data: bytes) -> bytes:
 def _write(path: Path, entries: Mapping[str, Entry]) -> None:
     body = msgspec.msgpack.encode((FORMAT, __version__, list(_encoded(entries))))
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for place in (path.parent.parent, path.parent):  # a home that is made here is its owner's alone, as any other
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
         _clear(path.parent)
         fd, draft = tempfile.mkstemp(dir=path.parent, prefix=DRAFT)  # which nobody else may read
         try:
