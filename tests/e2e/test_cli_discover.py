@@ -123,6 +123,9 @@ def test_a_session_that_a_program_has_is_refused_and_taken_over_when_that_is_ask
             assert f"process {process.pid} (demo)" in refused.stderr
             for option in ("--watch", "--fork", "--take-over"):
                 assert option in refused.stderr
+            both = world("adopt", begun, "--watch", "--take-over")
+            assert both.returncode == Exit.USAGE
+            assert "exclude each other" in both.stderr
             assert process.poll() is None
             assert world("adopt", begun, "--take-over").returncode == Exit.OK
             assert process.wait(PATIENCE) == -signal.SIGTERM

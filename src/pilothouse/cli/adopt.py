@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -26,12 +27,11 @@ OPTIONS = {
 @click.command()
 @click.argument("session", metavar="ID")
 @click.option("-a", "--agent", help="The agent of the session, where several have one of that id.")
-@click.option("--watch", "how", flag_value="watch", help="Only look on: another program goes on running it.")
-@click.option("--fork", "how", flag_value="fork", help="Go on with a copy; what runs elsewhere is left alone.")
+@click.option("--watch", is_flag=True, help="Only look on: another program goes on running it.")
+@click.option("--fork", is_flag=True, help="Go on with a copy; what runs elsewhere is left alone.")
 @click.option(
     "--take-over",
-    "how",
-    flag_value="take_over",
+    is_flag=True,
     help="End the program that has it, and what runs below it in its terminal; then go on with it.",
 )
 @click.option(
@@ -39,20 +39,29 @@ OPTIONS = {
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @reported
-def adopt(session: str, agent: str | None, how: How | None, pid: int | None, as_json: bool) -> None:
+def adopt(session: str, agent: str | None, pid: int | None, as_json: bool, **ways: bool) -> None:
     """Go on here with a session that `discover` has found.
 
     ID is the beginning of its id. Without an option it is refused while another program has the session open: two must
     never write to one session.
     """
+    how = _chosen(ways)
     if pid is not None and how != "take_over":
         raise click.UsageError("--pid says which program --take-over ends; without that none is")
-    made = complete(_adopt(session, agent, how or "resume", pid))
+    made = complete(_adopt(session, agent, how, pid))
     if as_json:
         print_json(made)
         return
     click.echo(made["sessionId"])
     say(_next(made), err=True)
+
+
+def _chosen(ways: Mapping[str, bool]) -> How:
+    """The one way that was asked for. Raises UsageError for several: one of them may end a program."""
+    wanted: list[How] = [way for way in ("watch", "fork", "take_over") if ways[way]]
+    if len(wanted) > 1:
+        raise click.UsageError("--watch, --fork and --take-over exclude each other")
+    return wanted[0] if wanted else "resume"
 
 
 def _next(made: dict[str, Any]) -> str:
