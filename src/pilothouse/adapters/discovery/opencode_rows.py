@@ -1,8 +1,9 @@
 """OpenCode's database: its sessions, and one session's messages, read on.
 
 A row is written again when it changes, with the time of it. Rows of the last seconds are always looked at again,
-because a time is taken before its row is there; who is given them again notices what is not new. Versions differ in
-their columns: what is not needed may be missing.
+because a time is taken before its row is there; who is given them again notices what is not new. A clock may be set
+back: new rows are known by their numbers as well, and the last seconds are those of the row that came last. Versions
+differ in their columns: what is not needed may be missing.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ LARGE = 64 * 2**20
 """Bytes of a row beyond which it is not read."""
 
 _LATEST = "select max(time_created) from message where session_id = ?"
-_NEWEST = [f"select max(time_updated) from {table} where session_id = ?" for table in ("message", "part")]  # noqa: S608
+_TABLES = ("message", "part")
+_NEWEST = [f"select time_updated from {table} where session_id = ? order by rowid desc limit 1" for table in _TABLES]  # noqa: S608
+_NUMBERS = [f"select max(rowid) from {table}" for table in _TABLES]  # noqa: S608
 
 Json = dict[str, Any]
 
@@ -143,6 +146,8 @@ class RowsOf:
         self._session_id = session_id
         self._told: tuple[int, str] = (-1, "")
         self._since: int | None = None
+        self._numbers = [0, 0]
+        """Of the last rows of both tables that there were."""
         self._state: State | None = None
 
         self.problems: list[str] = []
@@ -165,7 +170,7 @@ class RowsOf:
 
     def _look(self, db: sqlite3.Connection) -> tuple[list[Message], bool]:
         if self._since is None:
-            self._since = self._newest(db)
+            self._note(db)
         created, message_id = self._told
         rows = db.execute(
             "select id, time_created, data from message where session_id = ? and (time_created, id) > (?, ?)"
@@ -180,14 +185,16 @@ class RowsOf:
 
     def _changed(self, db: sqlite3.Connection) -> list[Message]:
         since = (self._since or 0) - OVERLAP
-        wanted = (self._session_id, since)
+        messages, latest = self._numbers
         parts: dict[str, list[tuple[str, Json]]] = {}
-        query = "select message_id, id, data from part where session_id = ? and time_updated >= ?"
-        for message_id, part_id, data in db.execute(f"{query} and length(data) <= {LARGE} order by id", wanted):
+        query = "select message_id, id, data from part where session_id = ? and (time_updated >= ? or rowid > ?)"
+        found = db.execute(f"{query} and length(data) <= {LARGE} order by id", (self._session_id, since, latest))
+        for message_id, part_id, data in found:
             parts.setdefault(text(message_id), []).append((text(part_id), self._object(part_id, data)))
-        changed = db.execute("select id from message where session_id = ? and time_updated >= ?", wanted)
+        query = "select id from message where session_id = ? and (time_updated >= ? or rowid > ?)"
+        changed = db.execute(query, (self._session_id, since, messages))
         names = {text(row[0]) for row in changed} | parts.keys()
-        self._since = self._newest(db)
+        self._note(db)
         return [Message(name, data, parts.get(name, [])) for name, data in self._messages(db, names)]
 
     def _messages(self, db: sqlite3.Connection, names: Iterable[str]) -> Iterator[tuple[str, Json]]:
@@ -205,9 +212,11 @@ class RowsOf:
             self.problems.append(f"the row {row_id} is no JSON object and is left out")
         return found
 
-    def _newest(self, db: sqlite3.Connection) -> int:
+    def _note(self, db: sqlite3.Connection) -> None:
+        """Remember up to where this look has come."""
         times = [row[0] for query in _NEWEST for row in db.execute(query, (self._session_id,))]
-        return max(time if isinstance(time, int) else 0 for time in times)
+        self._since = min((time for time in times if isinstance(time, int)), default=0)
+        self._numbers = [db.execute(query).fetchone()[0] or 0 for query in _NUMBERS]
 
 
 def _found(db: sqlite3.Connection, session_id: str) -> bool:

@@ -108,6 +108,24 @@ def test_rows_that_come_one_by_one_are_told_once_each(empty: sqlite3.Connection,
     assert updates == WHOLE
 
 
+def test_rows_of_a_clock_that_was_set_back_are_told(empty: sqlite3.Connection, tmp_path: Path) -> None:
+    session(empty)
+    message(empty, "msg_1", 900_000, role="user")
+    part(empty, "prt_1", "msg_1", 900_000, type="text", text="Before")
+    reader = OpenCodeStore(tmp_path).reader(ID)
+    assert reader is not None
+    assert len(read_all(reader)) == 1
+    message(empty, "msg_2", 600_000, role="assistant")
+    part(empty, "prt_2", "msg_2", 600_000, type="text", text="An hour")
+    (update,) = read_all(reader)
+    assert update["content"]["text"] == "An hour"
+    grown = json.dumps({"type": "text", "text": "An hour earlier"})
+    empty.execute("update part set data = ?, time_updated = 601000 where id = 'prt_2'", [grown])
+    (update,) = read_all(reader)
+    assert update["content"]["text"] == " earlier"
+    assert read_all(reader) == []
+
+
 def test_a_text_that_grows_yields_the_rest(empty: sqlite3.Connection, tmp_path: Path) -> None:
     session(empty)
     message(empty, "msg_1", 1000, role="assistant")
