@@ -677,6 +677,23 @@ async def test_a_record_that_cannot_be_read_for_a_moment_is_not_told_again(
         assert len(facts(events, "record_unreadable")) == 1
 
 
+async def test_a_record_that_went_elsewhere_is_found_there_and_nothing_is_told_twice(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pilothouse.hub.feed.AGAIN", 0.01)
+    monkeypatch.setattr("pilothouse.hub.feed.POLL", 0.01)
+    write_record(place, ID, tmp_path)
+    gone = [Step(problems=[Problem(path="/x", message="it is gone")], failed=True)] * 9
+    first = Scripted(Step(updates=TOUR), Step(status="idle"), *gone)
+    second = Scripted(Step(updates=TOUR), Step(updates=[says("New.", "a7")]), Step(status="idle"))
+    async with open_hub(tmp_path, place) as hub:
+        session = await scripted(hub, monkeypatch, first, second)
+        await told(session, "New.")
+        await idle(session)
+        assert said(await history(hub.log, session.id)) == "I look. Done.New."
+        assert first.is_closed
+
+
 async def test_a_record_that_stays_unreadable_is_not_adopted_and_ends_no_feed(
     tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,8 +119,8 @@ class Feed:
                 if await self.watched.take(step):
                     self._is_at_end(waiting)
                     await self._quiet()
-                elif step.failed:
-                    await self._failing(waiting)
+                elif step.failed and await self._is_lost(waiting):
+                    return
         finally:
             await asyncio.to_thread(reader.close)
 
@@ -131,13 +131,16 @@ class Feed:
             await self.watched.begin()
             self.watched.leave()
 
-    async def _failing(self, waiting: list[asyncio.Future[bool]]) -> None:
-        """The record cannot be read, maybe for a moment: who waits for its end hears so when it stays like that."""
-        if self._misses:
-            self._is_at_end(waiting, is_told=False)
-            if self.watched.is_open and await self._look(self._read_at) == "idle":
-                self.watched.leave()
-        await self._pause()
+    async def _is_lost(self, waiting: list[asyncio.Future[bool]]) -> bool:
+        """Whether a record that cannot be read stays so, and is to be looked for anew: it may be elsewhere by now. Who
+        waits for its end hears that it was not reached."""
+        if not self._misses:
+            await self._pause()
+            return False
+        self._is_at_end(waiting, is_told=False)
+        if self.watched.is_open and await self._look(self._read_at) == "idle":
+            self.watched.leave()
+        return True
 
     def _is_at_end(self, waiting: list[asyncio.Future[bool]], *, is_told: bool = True) -> None:
         for one in waiting:
