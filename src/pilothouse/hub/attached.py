@@ -72,9 +72,15 @@ class AttachedReader(Reader):
 async def attached_reader(finder: Finding, agent: str, session_id: str, news: Callable[[], None]) -> Reader | None:
     """A session that the adapter of a package follows; None when none does."""
     try:
-        reader = AttachedReader(await finder.attach(agent, session_id), news)
+        session = await finder.attach(agent, session_id)
     except AdapterError as exc:
         logger.info("%s", exc)
+        return None
+    try:
+        reader = AttachedReader(session, news)
+    except AdapterError as exc:
+        logger.info("%s", exc)
+        await session.detach()
         return None
     try:
         await reader.begin()

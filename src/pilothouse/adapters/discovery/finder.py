@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from ...model.discovery import DiscoveredSession, DiscoveredStatus
 from ...model.session import sound
 from ..base import Adapter, AdapterError, AgentSession, OnDiscovery, Stop
-from .guarded import GuardedSession, apart, aside, reason_of
+from .guarded import GuardedSession, OwnLoop, apart, aside, reason_of
 from .processes import SLACK, Holder, Listed, end_process, find_holders, seconds_of, told_holder
 from .store import Problem, Reader, Scan, Store
 from .watcher import Watcher
@@ -83,6 +83,8 @@ class Finder:
         self._told: set[Problem] = set()
         self._running: dict[object, asyncio.Future[Any]] = {}
         self._late: WeakSet[asyncio.Future[Any]] = WeakSet()
+        self._left: dict[str, OwnLoop] = {}
+        """Where adapters were last given up."""
         self._lock = asyncio.Lock()
         self._begun, self._began = 0, float("-inf")
         self._found = Found()
@@ -276,12 +278,19 @@ class Finder:
         adapter = self._adapters.get(agent)
         if adapter is None:
             raise AdapterError(f"no adapter of a package has the name {agent!r}")
+        left = self._left.get(agent)
+        if left is not None and left.is_alive:  # else every try would leave one more that blocks
+            raise AdapterError(f"{agent} has not come back from an attempt to attach to a session")
+        own = OwnLoop()
         try:
-            async with asyncio.timeout(self._patience):
-                return GuardedSession(agent, await adapter.attach_to_session(session_id))
-        except AdapterError:
-            raise
-        except (Exception, SystemExit) as exc:
+            session = await own.do(lambda: adapter.attach_to_session(session_id), self._patience)
+            return GuardedSession(agent, session, own)
+        except BaseException as exc:
+            own.end()
+            if isinstance(exc, TimeoutError):
+                self._left[agent] = own
+            if isinstance(exc, AdapterError) or not isinstance(exc, Exception):
+                raise
             raise AdapterError(f"{agent} cannot attach to session {session_id!r}: {reason_of(exc)}") from exc
 
     def watch(self, callback: OnDiscovery) -> Stop:

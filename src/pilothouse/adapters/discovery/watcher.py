@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from ...model.discovery import DiscoveredSession, SessionDiscoveryEvent
 from ..base import Adapter, OnDiscovery, Stop
-from .guarded import aside, guarded_stop, reason_of
+from .guarded import OwnLoop, aside, guarded_stop, reason_of
 from .store import Owner, Store
 
 __all__ = ["Watcher"]
@@ -70,7 +70,7 @@ class Watcher:
         self._delay = delay
         self._listeners: dict[object, OnDiscovery] = {}
         self._task: asyncio.Task[None] | None = None
-        self._stops: list[Stop] = []
+        self._following: list[asyncio.Task[None]] = []
         self._had: dict[int, Snapshot] = {}
         self.looked = asyncio.Event()
         """Set when there was a first look: what changes from then on is told, what changed before is not."""
@@ -99,29 +99,35 @@ class Watcher:
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         self._task = loop.create_task(self._run())
-        for adapter in self._adapters:
-            self._follow(adapter, loop)
+        self._following = [loop.create_task(self._follow(adapter, loop)) for adapter in self._adapters]
 
     def _end(self) -> None:
-        for stop in self._stops:
-            stop()
-        self._stops.clear()
+        for following in self._following:
+            following.cancel()
+        self._following.clear()
         if self._task is not None:
             self._task.cancel()
             self._task = None
         self.looked.clear()
 
-    def _follow(self, adapter: Adapter, loop: asyncio.AbstractEventLoop) -> None:
-        """Listen to an adapter of a package, which may call from any thread."""
+    async def _follow(self, adapter: Adapter, loop: asyncio.AbstractEventLoop) -> None:
+        """Listen to an adapter of a package, which may call from any thread, until this is cancelled."""
 
         def heard(event: SessionDiscoveryEvent) -> None:
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(self._tell, event)
 
+        own = OwnLoop()
         try:
-            self._stops.append(guarded_stop(adapter.watch_sessions(heard), adapter.name))
-        except (Exception, SystemExit) as exc:
+            stop = await own.do(lambda: adapter.watch_sessions(heard), self._patience)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                guarded_stop(stop, adapter.name, own)()
+        except Exception as exc:
             logger.warning("the sessions of an adapter cannot be watched: %s", reason_of(exc))
+        finally:
+            own.end()
 
     def _tell(self, event: Any) -> None:
         if not isinstance(event, SessionDiscoveryEvent):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import subprocess
 import sys
@@ -601,6 +602,61 @@ async def test_only_adapter_errors_come_out_of_a_session_of_a_package() -> None:
             await finder.attach("packaged", "p-1")
         with pytest.raises(AdapterError, match="no adapter"):
             await finder.attach("nobody", "p-1")
+
+
+class Blocking(Packaged):
+    """Blocks the thread that it is called in, where a test says."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__()
+        self._where = where
+        self.go = threading.Event()
+        self.threads: list[int] = []
+
+    def _block(self, where: str) -> None:
+        if where == self._where:
+            self.threads.append(threading.get_ident())
+            self.go.wait(5)
+
+    def watch_sessions(self, callback: OnDiscovery) -> Stop:
+        self._block("watch")
+        return super().watch_sessions(callback)
+
+    async def attach_to_session(self, session_id: str) -> AgentSession:
+        self._block("attach")
+        session: Any = await super().attach_to_session(session_id)
+        follow = session.on_event
+
+        def on_event(callback: Any) -> Stop:
+            self._block("follow")
+            stop: Stop = follow(callback)
+            return stop
+
+        session.on_event = on_event
+        return session
+
+
+@pytest.mark.parametrize("where", ["watch", "attach", "follow"])
+async def test_an_adapter_that_blocks_while_it_is_followed_holds_up_nobody_else(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pilothouse.adapters.discovery.guarded.BRIEF", 0.05)
+    adapter = Blocking(where)
+    try:
+        async with finding(adapters=[adapter]) as finder:
+            finder._patience = 0.05
+            stop = finder.watch(lambda event: None)
+            for _ in range(2):
+                with contextlib.suppress(AdapterError):
+                    attached = await finder.attach("packaged", "p-1")
+                    attached.on_event(lambda event: None)
+            while not adapter.threads:
+                await asyncio.sleep(0)
+            stop()
+    finally:
+        adapter.go.set()
+    assert threading.get_ident() not in adapter.threads
+    assert len(adapter.threads) == (2 if where == "follow" else 1)  # nobody waits twice for the same
 
 
 async def test_a_listener_that_raises_does_not_break_the_adapters_stream() -> None:
