@@ -859,6 +859,25 @@ async def test_a_session_that_an_adapter_of_a_package_follows_is_told_once_also_
         assert prompts(events) == ["Hello"]
 
 
+async def test_an_event_of_a_package_that_is_not_what_it_should_be_costs_nothing_but_itself(tmp_path: Path) -> None:
+    adapter = Packaged()
+    odd: Any = None
+    adapter.session.says("Hello", "user")
+    adapter.session.says("Hi.")
+    at = {"seq": 3, "session_id": "x", "timestamp": utc_now(), "message_id": "m3"}
+    nonsense = MessageCompleteEvent(**at, role=odd, content=odd)
+    adapter.session.events.insert(1, nonsense)
+    async with Hub(home=tmp_path, agents={}) as hub:
+        made = Finder([], [adapter])
+        hub.discovery.prepare(lambda: made, None)
+        session = await hub.watch_session(await hub.discovery.find("packaged", "x"))
+        await told(session, "Hi.")
+        adapter.session.callbacks[0](nonsense)
+        adapter.session.says("Live.")
+        await told(session, "Live.")
+        assert said(await history(hub.log, session.id)) == "Hi.Live."
+
+
 async def test_a_session_that_is_ended_here_is_told_no_more(tmp_path: Path, place: Path) -> None:
     path = write_record(place, ID, tmp_path, TOUR)
     async with open_hub(tmp_path, place) as hub:

@@ -51,9 +51,14 @@ class AttachedReader(Reader):
     def _heard(self, event: Event) -> None:
         if self._early is not None:
             self._early.append(event)
-        else:
-            self._updates.extend(self._project(event))
-            self._news()
+            return
+        try:
+            updates = self._project(event)
+        except Exception as exc:  # nobody holds a package to what the fields of an event are
+            logger.warning("an event of session %s is left out: %r", self._session.session_id, exc)
+            return
+        self._updates.extend(updates)
+        self._news()
 
     def read(self) -> Step:
         updates = [msgspec.json.decode(self._updates.popleft()) for _ in range(min(MOST, len(self._updates)))]
