@@ -710,6 +710,35 @@ async def test_a_record_that_stays_unreadable_is_not_adopted_and_ends_no_feed(
         assert said(await history(hub.log, session.id)) == "I look. Done."
 
 
+async def test_records_that_never_come_back_keep_no_other_from_being_told_and_no_hub_from_ending(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of a disk that is gone: more of them than a loop has threads for what blocks."""
+    go, begun = threading.Event(), threading.Semaphore(0)
+    read, hanging = DemoReader.read, [f"demo-1-{number:08x}" for number in range(40)]
+
+    def reading(self: DemoReader) -> Step:
+        if self._path.stem in hanging:
+            begun.release()
+            go.wait(PATIENCE)
+        return read(self)
+
+    monkeypatch.setattr(DemoReader, "read", reading)
+    for session_id in (*hanging, ID):
+        write_record(place, session_id, tmp_path, TOUR)
+    try:
+        async with asyncio.timeout(PATIENCE), open_hub(tmp_path, place) as hub:
+            for session_id in hanging:
+                await hub.watch_session(await found(hub, session_id))
+            session = await hub.watch_session(await found(hub))
+            await told(session, "Done.")
+            while not begun.acquire(blocking=False):
+                await asyncio.sleep(0.01)
+        assert not go.is_set()
+    finally:
+        go.set()
+
+
 async def test_a_problem_of_a_record_is_told_once(tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_record(place, ID, tmp_path)
     bad = [Problem(path="/x", message="line 3 is no JSON")]

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from ..adapters.discovery.guarded import aside
 from ..adapters.discovery.store import Reader, Step
 from ..log.base import EventLog
 from ..log.records import Change, SessionRecord
@@ -167,7 +168,7 @@ class Elsewhere:
         reader, self._reader = self._reader, None
         self._begin()
         if reader is not None:
-            await asyncio.to_thread(reader.close)
+            await aside(reader.close)
 
     # -- reading --
 
@@ -176,7 +177,7 @@ class Elsewhere:
         if reader is None:
             return False
         is_told = False
-        while (step := await asyncio.to_thread(reader.read)).updates:
+        while (step := await aside(reader.read)).updates:
             self._take(step)
             if not waits and sum(len(one.updates) for one in self._segments) > MANY:
                 await self._judge(self._segments[:-1])

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from ..adapters.discovery.guarded import aside
 from ..adapters.discovery.store import Reader
 from ..log.errors import LogClosed, UnknownSession
 from .errors import HubError, NotStored
@@ -112,7 +113,7 @@ class Feed:
                 self._changed.clear()
                 waiting = list(self._waiting)  # who comes while it is read may know of more
                 self._read_at = now()
-                step = await asyncio.to_thread(reader.read)
+                step = await aside(reader.read)
                 if self.watched.is_over:
                     return
                 self._misses = self._misses if step.failed else 0
@@ -122,7 +123,7 @@ class Feed:
                 elif step.failed and await self._is_lost(waiting):
                     return
         finally:
-            await asyncio.to_thread(reader.close)
+            await aside(reader.close)
 
     async def _missing(self, waiting: list[asyncio.Future[bool]]) -> None:
         """There is no record, or none any more: then nobody goes on with a turn that it told of."""

@@ -268,7 +268,7 @@ class Finder:
     async def reader(self, agent: str, session_id: str) -> Reader | None:
         """The record of a session; None when there is none, or the agent's sessions are not kept in records."""
         store = self._store(agent)
-        return await asyncio.to_thread(store.reader, session_id) if store is not None else None
+        return await aside(store.reader, session_id) if store is not None else None
 
     async def attach(self, agent: str, session_id: str) -> AgentSession:
         """Follow a session through the adapter of a package. Whatever that does, the session only ends.
