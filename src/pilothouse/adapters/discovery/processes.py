@@ -115,12 +115,13 @@ def _rank(holder: Holder) -> tuple[int, bool, float, int]:
 def _of_store(listed: Listed, running: Mapping[int, Process]) -> Iterator[tuple[str, Holder]]:
     left = dict(running)
     for owner in listed.store.owners():
-        process = left.pop(owner.pid, None) or _process(owner.pid)
+        process = left.get(owner.pid) or _process(owner.pid)
         # the file may come from where numbers mean other processes, as in a container that shares the disk
         is_its = process is not None and _is_of(process, listed.store.programs)
         if process is not None and is_its and process.started <= owner.since + SLACK:
+            left.pop(owner.pid, None)
             yield owner.session_id, _holder(process, "told", listed.store.programs, owner.status)
-    for process in left.values():
+    for process in left.values():  # also one whose word is not believed: a clock that was set looks like a new process
         if COPYING.isdisjoint(process.words):
             yield from _by_signs(process, listed)
 

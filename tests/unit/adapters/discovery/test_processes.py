@@ -120,6 +120,15 @@ def test_a_process_that_began_later_or_is_gone_is_another_one(tmp_path: Path, st
     assert holder(Records(tmp_path, owner)) is None
 
 
+def test_a_process_whose_word_is_not_believed_gives_other_signs(tmp_path: Path, start: Start) -> None:
+    process = start("--resume", "s-1", cwd=tmp_path)
+    before = psutil.Process(process.pid).create_time() - 100  # as after a clock was set forward
+    store = Records(tmp_path, Owner(session_id="s-1", pid=process.pid, since=before))
+    found = holder(store, session("s-1"))
+    assert found is not None
+    assert (found.pid, found.sign) == (process.pid, "argument")
+
+
 @pytest.mark.parametrize("words", [("--resume", "s-1"), ("--session-id=s-1",), ("resume", "s-1")])
 def test_an_id_among_the_arguments_is_a_sign(tmp_path: Path, start: Start, words: tuple[str, ...]) -> None:
     process = start(*words)
