@@ -882,7 +882,7 @@ from tests.unit.adapters.discovery.test_finder import Shelf, session
 stuck = Shelf("stuck")
 stuck.scan = threading.Event().wait
 async def main():
-    finder = Finder([stuck, Shelf("good", session("good", "a"))], patience=0.05, holders=lambda listed: {})
+    finder = Finder([stuck, Shelf("good", session("good", "a"))], patience=1.0, holders=lambda listed: {})
     print(len((await finder.sessions()).sessions), flush=True)
     await finder.close()
 asyncio.run(main())
