@@ -172,7 +172,7 @@ class Agent:
         if "slow-start" in self.how:
             time.sleep(3600)
         if "auth" in self.how and not self.authenticated:
-            return {"error": {"code": -32000, "message": "Authentication required"}}
+            return {"error": {"code": -32000, "message": "Authentication required."}}
         if "early" in self.how:
             self.update("available_commands_update", availableCommands=[{"name": "early", "description": "e"}])
         return {"sessionId": self.session, "_meta": {"odd": "new", "pilothouse": "spoofed"}, **self.chosen()}

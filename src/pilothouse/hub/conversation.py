@@ -310,7 +310,7 @@ class Conversation:
         if exc.code != AUTH_REQUIRED:
             return {"code": exc.code, "message": exc.message, "data": exc.data}
         how = self._link.auth_required
-        message = f"{exc.message}: {how['login']}" if "login" in how else exc.message
+        message = f"{exc.message.rstrip('.')}: {how['login']}" if "login" in how else exc.message
         return {"code": exc.code, "message": message, "data": {**how, "data": exc.data}}
 
     def knows(self, end: ConnectionClosed) -> bool:
