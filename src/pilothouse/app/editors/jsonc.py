@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["JsoncError", "Member", "Value", "parse", "pretty", "put", "table", "take"]
+__all__ = ["JsoncError", "Member", "Value", "checked", "parse", "pretty", "put", "table", "take"]
 
 DEPTH = 200
 """Deeper nesting is refused: no settings have it, and it would exhaust the stack."""
@@ -194,7 +194,7 @@ def put(text: str, path: tuple[str, ...], value: Any) -> str:
         for key in reversed(rest[1:]):
             value = {key: value}
         new = _with_member(text, root, found[-1].value if found else root, rest[0], value)
-    return _checked([new], _set(root.plain, path[: len(found)] + rest[:1], value))
+    return checked([new], _set(root.plain, path[: len(found)] + rest[:1], value))
 
 
 def take(text: str, path: tuple[str, ...], *, alone: bool = False) -> str:
@@ -207,7 +207,7 @@ def take(text: str, path: tuple[str, ...], *, alone: bool = False) -> str:
     if rest:
         return text
     holder = found[-2].value if len(found) > 1 else root
-    new = _checked(_without_member(text, holder, found[-1]), _set(root.plain, path, None, drop=True))
+    new = checked(_without_member(text, holder, found[-1]), _set(root.plain, path, None, drop=True))
     if alone or len(path) == 1:
         return new
     root = parse(new)
@@ -301,7 +301,8 @@ def _is_bare(text: str, member: Member) -> bool:
     )
 
 
-def _checked(texts: Iterable[str], wanted: Any) -> str:
+def checked(texts: Iterable[str], wanted: Any) -> str:
+    """The first of several edits of a text that means what was wanted, found out by reading it again."""
     for text in texts:
         try:
             if parse(text).plain == wanted:

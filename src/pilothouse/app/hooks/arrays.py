@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from ..editors.jsonc import JsoncError, Value, parse
+from ..editors.jsonc import JsoncError, Value, checked, parse
 
 __all__ = ["Path", "add_item", "take_item"]
 
@@ -31,7 +31,7 @@ def add_item(text: str, path: Path, value: Any) -> str:
         given = f"{newline}{text[line + 1 : items[0].start]}{given},"
     elif items:
         given += ", "
-    return _checked(iter([text[:at] + given + text[at:]]), _changed(root.plain, path, lambda there: [value, *there]))
+    return checked([text[:at] + given + text[at:]], _changed(root.plain, path, lambda there: [value, *there]))
 
 
 def take_item(text: str, path: Path) -> str:
@@ -40,7 +40,7 @@ def take_item(text: str, path: Path) -> str:
     *above, number = path
     array, index = _array(text, root, tuple(above)), int(number)
     wanted = _changed(root.plain, tuple(above), lambda there: there[:index] + there[index + 1 :])
-    return _checked(_without(text, array, index), wanted)
+    return checked(_without(text, array, index), wanted)
 
 
 def _without(text: str, array: Value, index: int) -> Iterator[str]:
@@ -100,16 +100,6 @@ def _changed(plain: Any, path: Path, change: Any) -> Any:
         here = here[step]
     here[path[-1]] = change(here[path[-1]])
     return whole
-
-
-def _checked(texts: Iterator[str], wanted: Any) -> str:
-    for text in texts:
-        try:
-            if parse(text).plain == wanted:
-                return text
-        except JsoncError:
-            continue
-    raise AssertionError("can't happen: an edit that gives another document than was asked for")
 
 
 def _begins_line(text: str, at: int) -> bool:
