@@ -87,6 +87,13 @@ def test_what_is_no_object_is_refused(line: bytes) -> None:
         wire.read_line(line)
 
 
+@pytest.mark.parametrize("cut", [rb"\ud83d", b"\xf0\x9f", rb"\udc00 \ud83d\ud83d"])
+def test_a_character_that_was_cut_in_two_does_not_cost_the_line(cut: bytes) -> None:
+    read = wire.read_line(b'{"type":"result","subtype":"success","result":"\\\\ud83d \\ud83d\\ude00 %b"}' % cut)
+    assert isinstance(read, wire.Result)
+    assert (read.result or "").rstrip("\ufffd ") == "\\ud83d \U0001f600"
+
+
 def test_content_may_be_text_or_blocks_of_any_kind() -> None:
     assert wire.Message(role="user", content="hi").blocks() == [wire.Text(text="hi")]
     blocks = [{"type": "text", "text": "a"}, {"type": "hologram"}, {"type": "tool_use"}, 5]

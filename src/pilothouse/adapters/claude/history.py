@@ -21,6 +21,7 @@ import msgspec
 from ..discovery.lines import Unreadable, opened
 from .reading import mapping, shortened, text
 from .records import Outline, is_id, is_message
+from .wire import decoded
 
 __all__ = ["Subagents", "cli_home", "find", "has_turns", "listing", "records"]
 
@@ -140,7 +141,7 @@ def _lines(path: Path, limit: int | None = None) -> Iterator[Json]:
 def _objects(lines: Iterable[bytes]) -> Iterator[Json]:
     for line in lines:
         try:
-            yield mapping(msgspec.json.decode(line))
+            yield mapping(decoded(line))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue  # cut off, or not of this format
 

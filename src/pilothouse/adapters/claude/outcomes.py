@@ -16,7 +16,7 @@ from ...acp.errors import AUTH_REQUIRED, INTERNAL_ERROR, RESOURCE_NOT_FOUND
 from .actions import Failure
 from .reading import mapping, number, text
 from .usage import turn_usage
-from .wire import Result, stop_reason
+from .wire import Result, failed, stop_reason
 
 __all__ = ["Fault", "failure_of", "kind_of", "limit_of", "reason_of", "response_of"]
 
@@ -97,7 +97,7 @@ def reason_of(result: Result, fault: Fault | None, *, refused: bool, cancelled: 
     `refused` is what the stream told, which the result keeps to itself; `cancelled` that an interrupt was asked for.
     """
     reason = stop_reason(result)
-    if reason is not None or not result.is_error:
+    if reason is not None or not failed(result):
         return reason or "end_turn"
     if fault is not None and fault.error == "max_output_tokens":
         return "max_tokens"

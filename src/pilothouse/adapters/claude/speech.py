@@ -72,18 +72,20 @@ class Strand:
 
     def rest(self, kind: str, whole: str) -> tuple[str, bool]:
         """What the client has not seen of a block that is told whole, and whether any of it was streamed."""
-        for pieces in (self.pieces, self.broken):
-            for piece in pieces:
-                shown = piece.shown()
-                if piece.kind != kind or not _same(shown, whole):
-                    continue
-                pieces.remove(piece)
-                return whole[len(shown) :], bool(shown)
-        return whole, False
+        fitting = [piece for piece in (*self.pieces, *self.broken) if piece.kind == kind]
+        piece = max(fitting, key=lambda piece: _likeness(piece.shown(), whole), default=None)
+        if piece is None or not _likeness(piece.shown(), whole):
+            return whole, False
+        (self.pieces if piece in self.pieces else self.broken).remove(piece)
+        return whole[len(piece.shown()) :], True
 
 
-def _same(shown: str, whole: str) -> bool:
-    return whole.startswith(shown) or shown.startswith(whole) or shown.strip() == whole.strip()
+def _likeness(shown: str, whole: str) -> int:
+    """How well what was shown fits a block; 0 for what is none of it. The beginning of another may fit, too, so the
+    one that fits best is meant."""
+    if shown.strip() == whole.strip():
+        return len(whole) + 1
+    return min(len(shown), len(whole)) if whole.startswith(shown) or shown.startswith(whole) else 0
 
 
 class Speech:

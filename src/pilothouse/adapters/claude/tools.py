@@ -232,10 +232,11 @@ class Calls:
         self._growing.clear()
 
     def close_children(self, parent: str, reason: str) -> None:
-        """A sub-agent in the background has ended."""
+        """A sub-agent has ended, and with it those that it has started."""
         for call in list(self._open.values()):
-            if call.parent == parent:
+            if call.parent == parent and call.id in self._open:
                 self._fail(call, reason)
+                self.close_children(call.id, reason)
 
     def _fail(self, call: Call, reason: str) -> None:
         content = [{"type": "content", "content": {"type": "text", "text": reason}}]

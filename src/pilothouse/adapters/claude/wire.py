@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from ...acp.errors import ValidationError
+from ...acp.jsonrpc import with_whole_characters
 
 __all__ = [
     "STOP_REASONS",
@@ -38,7 +39,9 @@ __all__ = [
     "ToolUse",
     "Unknown",
     "User",
+    "decoded",
     "encode_line",
+    "failed",
     "line_of",
     "read_line",
     "stop_reason",
@@ -186,7 +189,7 @@ class StreamEvent(Line, tag="stream_event"):
 
 
 class Result(Line, tag="result"):
-    """The end of a turn. `is_error` decides, not `subtype`: a failed API call ends with `success` too."""
+    """The end of a turn. `is_error` may be true with any `subtype`: a failed API call ends with `success` too."""
 
     subtype: str
     session_id: str | None = None
@@ -242,12 +245,22 @@ _SYSTEM: Mapping[str, type[Line]] = {"init": Init, "hook_response": HookResponse
 def read_line(line: bytes | str) -> Line | Unknown:
     """One line of the CLI. Raises ValidationError for what is no JSON object."""
     try:
-        raw = msgspec.json.decode(line)
+        raw = decoded(line)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
         raise ValidationError(str(exc)) from None
     if not isinstance(raw, dict):
         raise ValidationError(f"Expected an object, got {type(raw).__name__}")
     return line_of(raw)
+
+
+def decoded(line: bytes | str) -> Any:
+    """A line as JSON. Text in it that the CLI has cut in the middle of a character, as it does with long output, costs
+    that character and not the line. Raises msgspec.DecodeError, UnicodeError, RecursionError."""
+    try:
+        return msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeError):
+        text = line if isinstance(line, str) else line.decode(errors="replace")
+        return msgspec.json.decode(with_whole_characters(text.encode(errors="replace")))
 
 
 def line_of(raw: dict[str, Any]) -> Line | Unknown:
@@ -335,6 +348,11 @@ def stop_reason(result: Result) -> str | None:
         return "cancelled"
     if result.subtype.startswith("error_max_"):
         return STOP_REASONS.get(result.subtype, "max_turn_requests")
-    if result.is_error:
+    if failed(result):
         return None
     return STOP_REASONS.get(result.subtype)
+
+
+def failed(result: Result) -> bool:
+    """Whether a turn went wrong: some versions of the CLI say that by the subtype alone."""
+    return result.is_error or result.subtype.startswith("error_")

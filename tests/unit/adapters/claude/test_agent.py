@@ -392,6 +392,12 @@ def test_a_title_is_the_one_given_else_the_first_words(tmp_path: Path) -> None:
     assert [one["title"] for one in history.listing(tmp_path / "b")] == ["Pump"]
 
 
+def test_a_record_with_half_a_character_is_told_without_it(tmp_path: Path) -> None:
+    path = kept(tmp_path, record("user", "Mend \ud83d it"))
+    told = [said for each in history.records(path) for said in records.told(each)]
+    assert [one["content"]["text"] for one in told] == ["Mend \ufffd it"]
+
+
 def test_what_the_cli_put_in_is_not_told_as_the_users_words(tmp_path: Path) -> None:
     path = kept(
         tmp_path,

@@ -58,6 +58,17 @@ def test_blocks_of_one_message_are_matched_in_their_order() -> None:
     assert play("go", init(), *lines, assistant(text("Yes."), text("Yes."), text("No."))).text() == "Yes.Yes.No."
 
 
+def test_a_block_that_begins_like_another_is_not_taken_for_that_one() -> None:
+    lines = [message_start(), block_start("text"), delta("Let me"), block_start("text", 1), delta("Let me see.", 1)]
+    whole = [assistant(text("Let me see.")), assistant(text("Let me"))]
+    assert play("go", init(), *lines, *whole).text() == "Let meLet me see."
+
+
+def test_a_block_that_stayed_empty_is_not_taken_for_one_that_was_streamed() -> None:
+    lines = [message_start(), block_start("text"), block_start("text", 1), delta("Hello", 1), assistant(text("Hello"))]
+    assert play("go", init(), *lines).text() == "Hello"
+
+
 def test_two_messages_with_the_same_words_are_both_told() -> None:
     once = [message_start(), block_start("text"), delta("Again."), assistant(text("Again."))]
     assert play("go", init(), *once, *once).text() == "Again.Again."

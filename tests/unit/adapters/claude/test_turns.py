@@ -89,6 +89,17 @@ def test_an_interrupt_that_the_result_does_not_mention_still_cancels() -> None:
     }
 
 
+def test_an_error_that_only_the_subtype_tells_is_one() -> None:
+    line = result("error_during_execution", is_error=False, terminal_reason=None, errors=["It broke."])
+    ended = failed(line)
+    assert ended.failure is not None
+    assert ended.failure.message == "It broke."
+    played = play("go", init(), assistant(text("x")))
+    played.take(played.translator.interrupt())
+    read(played, line)
+    assert (played.ended[0].response or {})["stopReason"] == "cancelled"
+
+
 def test_each_limit_says_which_it_was() -> None:
     budget = play("go", init(), result("error_max_budget_usd", errors=["Reached maximum budget ($1)"]))
     turns = play("go", init(), result("error_max_turns", errors=["Reached maximum number of turns (2)"]))
@@ -440,6 +451,17 @@ def test_what_a_sub_agent_in_the_background_has_started_outlives_the_turn_too() 
     assert [played.statuses(name)[-1] for name in ("t1", "t2", "t3")] == ["pending", "pending", "failed"]
     read(played, tool_result("x", "t2"), tool_result("x", "t1"))
     assert [played.statuses(name)[-1] for name in ("t1", "t2")] == ["completed", "completed"]
+
+
+def test_what_a_sub_agent_has_started_ends_with_it_however_deep() -> None:
+    lines = [
+        assistant(use("Agent", "t0")),
+        assistant(use("Agent", "t1"), parent="t0"),
+        assistant(use("Read", "t2"), parent="t1"),
+        tool_result("done", "t0"),
+    ]
+    played = play("go", init(), *lines)
+    assert [played.statuses(name)[-1] for name in ("t0", "t1", "t2")] == ["completed", "failed", "failed"]
 
 
 def test_what_runs_in_the_background_ends_with_the_cli() -> None:
