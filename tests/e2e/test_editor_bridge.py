@@ -532,6 +532,39 @@ async def test_standalone_declines_what_its_editor_cannot_be_asked(home: Home, t
         assert (await editor.prompt(session, "question"))["stopReason"] == "end_turn"
 
 
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ({"error": {"code": -32603, "message": "the dialog broke"}}, "end_turn"),
+        ({"result": {"outcome": {"outcome": "selected", "optionId": "never offered"}}}, "end_turn"),
+        ({"result": {"outcome": {"outcome": "cancelled"}}}, "cancelled"),
+    ],
+    ids=["error", "unknown", "cancelled"],
+)
+async def test_standalone_waits_for_nobody_else_when_its_editor_decides_nothing(
+    home: Home, tmp_path: Path, answer: dict[str, object], reason: str
+) -> None:
+    async with home.editor("--standalone", "-a", "demo") as editor:
+        session = await editor.new_session(tmp_path)
+        prompt = editor.start_prompt(session, "edit notes.txt")
+        (asked,) = await editor.until(lambda: editor.asked)
+        editor.say(id=asked["id"], **answer)
+        async with asyncio.timeout(PATIENCE):
+            assert (await prompt)["stopReason"] == reason
+    assert not (tmp_path / "notes.txt").exists()
+
+
+async def test_standalone_declines_a_question_that_its_editor_fails_to_ask(home: Home, tmp_path: Path) -> None:
+    async with home.editor("--standalone", "-a", "demo", initialize=False) as editor:
+        await editor.initialize({"elicitation": {"form": {}}})
+        session = await editor.new_session(tmp_path)
+        prompt = editor.start_prompt(session, "question")
+        (asked,) = await editor.until(lambda: editor.asked)
+        editor.say(id=asked["id"], error={"code": -32603, "message": "the form broke"})
+        async with asyncio.timeout(PATIENCE):
+            assert (await prompt)["stopReason"] == "end_turn"
+
+
 async def test_an_agent_that_is_installed_later_is_found_and_one_that_is_not_is_explained(
     home: Home, tmp_path: Path
 ) -> None:

@@ -6,6 +6,9 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from pilothouse.acp.errors import RequestError
 from pilothouse.hub.hub import Hub
 from tests.support.hubs import history
 from tests.support.lending import Lender, lending
@@ -83,3 +86,29 @@ async def test_an_editor_that_knows_notices_gets_one_and_no_words(tmp_path: Path
         assert hints(editor) == []
         await decline(hub, session_id, prompt)
         await prompt
+
+
+async def answer_unknown(params: dict[str, Any]) -> Any:
+    return {"outcome": {"outcome": "selected", "optionId": "never offered"}}
+
+
+async def answer_error(params: dict[str, Any]) -> Any:
+    raise RequestError(-32603, "the dialog broke")
+
+
+@pytest.mark.parametrize("answer", [answer_unknown, answer_error])
+async def test_an_editor_whose_answer_decides_nothing_is_told_that_the_permission_still_waits(
+    tmp_path: Path, answer: Any
+) -> None:
+    async with Hub(home=tmp_path, agents=agent_specs(tmp_path)) as hub, lending(hub) as editor:
+        editor.answers["session/request_permission"] = answer
+        session_id = await editor.open(tmp_path, agent="demo")
+        prompt = asyncio.create_task(editor.prompt(session_id, "edit notes.txt"))
+        await editor.until(lambda: hints(editor))
+        assert "notes.txt" in hints(editor)[0]["content"]["text"]
+        assert f"pilothouse attach {session_id}" in hints(editor)[0]["content"]["text"]
+        session = await hub.session(session_id)
+        (pending,) = session.state.pending_approvals
+        await session.decide(pending.request_id, approved=False, by="phone")
+        assert (await prompt)["stopReason"] == "end_turn"
+        assert len(hints(editor)) == 1

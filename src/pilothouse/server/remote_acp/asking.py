@@ -2,12 +2,14 @@
 
 A question goes to every client that may answer it. When it is settled elsewhere the request is withdrawn
 (`$/cancel_request`), and an answer that still comes is ignored. A client that goes away, cannot ask or answers
-`cancelled` has decided nothing. One that cannot show a form is told, and only it, that a question waits elsewhere.
+`cancelled` has decided nothing. One that cannot show a form, or answers with something that was not offered, is told,
+and only it, that a question waits elsewhere. Where there is no elsewhere, what is not decided is a no.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -35,9 +37,11 @@ Request = Callable[[str, Any], Awaitable[Raw | None]]
 """Call the client; cancelling the call withdraws it."""
 
 ELSEWHERE = (
-    "A question waits for you, and this editor cannot show it. Answer it in the browser, on your phone, or with "
+    "A question waits for you, and this editor {why}. Answer it in the browser, on your phone, or with "
     "`pilothouse attach {session_id}`"
 )
+CANNOT = "cannot show it"
+DID_NOT = "gave no answer that could be used"
 DECLINED = "A question was declined, because this editor cannot show it"
 LONGEST = 500
 
@@ -129,26 +133,48 @@ class Asking:
         if self._alone:
             self.hint(event.seq, DECLINED, asked)
         else:
-            self.hint(event.seq, ELSEWHERE.format(session_id=self._session_id), asked)
+            self.hint(event.seq, ELSEWHERE.format(why=CANNOT, session_id=self._session_id), asked)
 
     def _can_show(self, mode: str) -> bool:
         return getattr(self.capabilities.elicitation, mode, None) is not None
 
     async def _permission(self, question_id: str, params: dict[str, Any]) -> None:
-        answer = await self._answer(question_id, "session/request_permission", params)
-        outcome = answer.get("outcome")
-        option = outcome.get("optionId") if isinstance(outcome, dict) and outcome.get("outcome") == "selected" else None
-        if isinstance(option, str):
-            await self._settle(question_id, partial(self._decide, question_id, option))
+        answer = await self._answer("session/request_permission", params)
+        if answer is None:
+            return
+        given = answer.get("outcome")
+        outcome: dict[str, Any] = given if isinstance(given, dict) else {}
+        option = outcome.get("optionId") if outcome.get("outcome") == "selected" else None
+        if isinstance(option, str) and any(option == one["optionId"] for one in params["options"]):
+            await self._settle(question_id, partial(self._decide, question_id, option_id=option))
+        elif outcome.get("outcome") == "cancelled":
+            if self._alone:  # by which the protocol means that the turn is
+                await self._settle(question_id, _cancel)
+        elif self._alone:
+            await self._settle(question_id, partial(self._decide, question_id, approved=False, reason=DID_NOT))
+        else:
+            self._say_where(question_id)
 
-    async def _decide(self, question_id: str, option: str, session: HubSession) -> None:
+    async def _decide(self, question_id: str, session: HubSession, **decision: Any) -> None:
         who = self._caller
-        audit.decided(who, await session.decide(question_id, option_id=option, by=who.name, device_id=who.device_id))
+        audit.decided(who, await session.decide(question_id, **decision, by=who.name, device_id=who.device_id))
+
+    def _say_where(self, question_id: str) -> None:
+        """The client gave an answer that decides nothing: the question, if it is still one, is left to others."""
+        event = self._open.get(question_id)
+        if isinstance(event, ApprovalRequestedEvent):
+            title = ELSEWHERE.format(why=DID_NOT, session_id=self._session_id)
+            with contextlib.suppress(ConnectionClosed):
+                self.hint(event.seq, title, f"The agent asks: {_one_line(event.description or event.tool_name)}")
 
     async def _elicitation(self, question_id: str, params: dict[str, Any]) -> None:
-        answer = await self._answer(question_id, "elicitation/create", params)
+        answer = await self._answer("elicitation/create", params)
+        if answer is None:
+            return
         action, content = answer.get("action"), answer.get("content")
         if action not in ("accept", "decline"):
+            if self._alone:
+                await self._decline(question_id, params)
             return
 
         async def tell(session: HubSession) -> None:
@@ -174,14 +200,17 @@ class Asking:
     def _tell(self, session: HubSession, question_id: str, answer: Any, action: Literal["accept", "decline"]) -> None:
         session.answer(question_id, answer, action=action, by=self._caller.name, device_id=self._caller.device_id)
 
-    async def _answer(self, question_id: str, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """What the client says; empty when it says nothing of use."""
+    async def _answer(self, method: str, params: dict[str, Any]) -> dict[str, Any] | None:
+        """What the client says; empty when it says nothing of use, None when it is gone or leaves such to others."""
         try:
             raw = await self._request(method, params)
             value = msgspec.json.decode(raw) if raw is not None else None
-        except (RequestError, ConnectionClosed, msgspec.DecodeError, UnicodeError, RecursionError) as exc:
-            if not isinstance(exc, RequestError) or exc.code != METHOD_NOT_FOUND:
-                logger.info("%s of session %s was not answered: %s", method, self._session_id, exc)
+        except ConnectionClosed:
+            return None
+        except (RequestError, msgspec.DecodeError, UnicodeError, RecursionError) as exc:
+            if isinstance(exc, RequestError) and exc.code == METHOD_NOT_FOUND:
+                return {} if self._alone else None
+            logger.info("%s of session %s was not answered: %s", method, self._session_id, exc)
             return {}
         return value if isinstance(value, dict) else {}
 
@@ -201,6 +230,10 @@ class Asking:
 
 def _id(event: ApprovalRequestedEvent | UserQuestionEvent) -> str:
     return event.request_id if isinstance(event, ApprovalRequestedEvent) else event.question_id
+
+
+async def _cancel(session: HubSession) -> None:
+    await session.cancel()
 
 
 def _one_line(text: str) -> str:
