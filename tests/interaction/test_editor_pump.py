@@ -175,6 +175,51 @@ async def test_a_hub_that_says_nothing_is_given_up(home: Path, monkeypatch: pyte
             assert "does not answer" in refused["message"]
 
 
+async def test_a_hub_that_hangs_after_it_has_taken_up_its_editor_is_given_up(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pumping, "SILENCE", 0.1)
+    async with played_hub(home, {"initialize"}) as asked, pumped(home) as client:
+        await client.ask(0, "initialize", protocolVersion=1)
+        refused = (await client.ask(1, "session/prompt", sessionId="s", prompt=[]))["error"]
+        assert "process 4711) does not answer" in refused["message"]
+        assert asked[:3] == ["initialize", "session/prompt", "_pilothouse/ping"]
+
+
+async def test_a_hub_that_takes_its_time_is_waited_for_while_it_says_that_it_lives(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pumping, "SILENCE", 0.1)
+    async with played_hub(home, {"initialize", "_pilothouse/ping"}, until=3) as asked, pumped(home) as client:
+        await client.ask(0, "initialize", protocolVersion=1)
+        assert (await client.ask(1, "session/prompt", sessionId="s", prompt=[]))["result"] == {}
+        assert asked == ["initialize", "session/prompt", *["_pilothouse/ping"] * 3]
+
+
+@contextlib.asynccontextmanager
+async def played_hub(home: Path, answered: set[str], until: int = 0) -> AsyncIterator[list[str]]:
+    """A hub that answers some methods, and the rest once it was asked for a word so many times. What it was asked."""
+    asked: list[str] = []
+
+    async def play(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        waiting: list[int] = []
+        while line := await reader.readline():
+            message = json.loads(line)
+            asked.append(message["method"])
+            if message["method"] in answered:
+                writer.write(b'{"jsonrpc":"2.0","id":%d,"result":{}}\n' % message["id"])
+            else:
+                waiting.append(message["id"])
+            if until and asked.count("_pilothouse/ping") >= until:
+                writer.writelines(b'{"jsonrpc":"2.0","id":%d,"result":{}}\n' % number for number in waiting)
+                waiting.clear()
+        writer.close()
+
+    async with await asyncio.start_unix_server(play, home / "acp.sock"):
+        write_place(home, Place(pid=4711, acp=str(home / "acp.sock")))
+        yield asked
+
+
 async def test_a_hub_that_hangs_up_at_once_is_not_asked_without_end(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,6 +44,7 @@ NO_PARAMS = Raw(b'{"protocolVersion":%d,"clientCapabilities":{}}' % PROTOCOL_VER
 MOST_OWN = 100
 """Prompts that a hub is told to be the editor's own; it takes no more."""
 CANCEL = "session/cancel"
+ANY_WORD = "_pilothouse/ping"
 CANCELLED = {"stopReason": "cancelled"}
 
 
@@ -131,6 +132,11 @@ class Bridge:
             elif request.deaths >= DEATHS:
                 told = self._turned_away or FATAL.format(method=request.method)
                 self._refuse(request, RequestError(INTERNAL_ERROR, told))
+
+    def ask_for_a_word(self) -> None:
+        """Have the hub say something, if it can still say anything: that it does not know this will do."""
+        _, frame = self._hub.request(ANY_WORD, {}, Join())
+        self._up.append(frame)
 
     def nobody(self) -> None:
         """There is no hub, and none is wanted: what was only told, a cancel, is about nothing that goes on."""

@@ -26,7 +26,8 @@ HELD = 64 << 20
 LOOK = 1.0
 """Seconds between two looks for a hub while nobody needs one: it may come back by itself."""
 SILENCE = 60.0
-"""Seconds without a word from a hub that is to take up the editor's sessions, after which it is given up."""
+"""Seconds without a word from a hub that is to take up the editor's sessions, after which it is given up. One that has
+done so may have nothing to say for hours; it is asked for a word after that time, and given up after as much again."""
 EARLY = 10.0
 """Seconds: a hub that is gone before that, again and again, dies of what it is asked."""
 LINGER, STEP = 10.0, 0.05
@@ -208,8 +209,17 @@ class Pump:
         await asyncio.sleep(min(PAUSE * 2**self._early, LONGEST_PAUSE) if self._early > 1 else 0)
 
     async def _watch(self, hub: HubConnection) -> None:
+        """Until it is gone. Raises NoHub for one that hangs while somebody waits for it."""
+        is_asked = False
         while not hub.lost.done():
             before = hub.heard
-            await asyncio.wait((hub.lost,), timeout=SILENCE if self._bridge.is_joining else None)
-            if self._bridge.is_joining and hub.heard == before and not hub.lost.done() and self._draining is None:
+            await asyncio.wait((hub.lost,), timeout=SILENCE)
+            is_waited_for = self._bridge.is_joining or self._bridge.wants_hub
+            if hub.heard != before or hub.lost.done() or self._draining is not None or not is_waited_for:
+                is_asked = False
+            elif is_asked or self._bridge.is_joining:
                 raise self._reaching.silent()
+            else:
+                is_asked = True
+                self._bridge.ask_for_a_word()
+                self._flush()
