@@ -25,9 +25,9 @@ HELD = 64 << 20
 """Bytes of requests that may wait for a hub before no more is read from the editor."""
 LOOK = 1.0
 """Seconds between two looks for a hub while nobody needs one: it may come back by itself."""
-SILENCE = 60.0
-"""Seconds without a word from a hub that is to take up the editor's sessions, after which it is given up. One that has
-done so may have nothing to say for hours; it is asked for a word after that time, and given up after as much again."""
+SILENCE = 30.0
+"""Seconds without a word from a hub that somebody waits for. It may have nothing to say for hours: so it is asked for a
+word, and given up after as much again."""
 EARLY = 10.0
 """Seconds: a hub that is gone before that, again and again, dies of what it is asked."""
 LINGER, STEP = 10.0, 0.05
@@ -217,7 +217,7 @@ class Pump:
             is_waited_for = self._bridge.is_joining or self._bridge.wants_hub
             if hub.heard != before or hub.lost.done() or self._draining is not None or not is_waited_for:
                 is_asked = False
-            elif is_asked or self._bridge.is_joining:
+            elif is_asked:
                 raise self._reaching.silent()
             else:
                 is_asked = True
