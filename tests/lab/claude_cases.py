@@ -139,6 +139,13 @@ async def test_parallel_calls(talk: Talk) -> None:
     assert turn.ends() == [("Read", "completed"), ("Read", "completed"), ("Read", "failed")]
 
 
+async def test_half_a_character_costs_nothing_else(talk: Talk) -> None:
+    """The CLI writes half a surrogate pair as it is, which no strict reader of JSON takes."""
+    turn = await talk.turn(script(write(talk.work / "half.txt", "a \ud83d b\n"), "Half \ud83d of it."))
+    assert (turn.stop, turn.said) == ("end_turn", "Half \ufffd of it.")
+    assert turn.ends() == [("Write", "completed")]
+
+
 # -- permissions --
 
 

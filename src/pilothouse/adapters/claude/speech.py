@@ -83,8 +83,8 @@ class Strand:
 def _likeness(shown: str, whole: str) -> int:
     """How well what was shown fits a block; 0 for what is none of it. The beginning of another may fit, too, so the
     one that fits best is meant."""
-    if shown.strip() == whole.strip():
-        return len(whole) + 1
+    if shown and shown.strip() == whole.strip():
+        return len(whole) + 1 + (shown == whole)
     return min(len(shown), len(whole)) if whole.startswith(shown) or shown.startswith(whole) else 0
 
 
