@@ -301,14 +301,16 @@ class AcpFace:
     ) -> schema.PromptResponse:
         """Wait in the hub's queue, then for the turn, then until all of it has been sent to this client."""
         self._allowed("prompt")
-        session = await refusing(self._hub.session(session_id))
-        self._write_down("session/prompt", session_id)
-        return await self._prompts.prompt(session, prompt, field_meta)
+        with self._prompts.coming(session_id) as coming:
+            session = await refusing(self._hub.session(session_id))
+            self._write_down("session/prompt", session_id)
+            return await self._prompts.prompt(session, prompt, field_meta, coming)
 
     async def cancel(self, session_id: str, **kwargs: Any) -> None:
         """End the running turn, and take back what this client has waiting."""
         try:
             self._allowed("prompt")
+            self._prompts.cancel_coming(session_id)
             session = await refusing(self._hub.session(session_id))
         except RequestError as exc:  # nobody waits for an answer to this
             logger.info("session/cancel of %s was refused: %s", session_id, exc)

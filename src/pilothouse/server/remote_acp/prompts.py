@@ -1,7 +1,8 @@
 """The prompts of one client: each waits in the hub's queue, then for its turn, then until the client was told it all.
 
 Rules a change must not break: what a client cancels is its own, but for `session/cancel`, which ends the turn that
-runs, whoever prompted; a client that leaves cancels nothing.
+runs, whoever prompted; a client that leaves cancels nothing. A prompt can be cancelled from the moment it came, also
+while its session is still being looked for.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from typing import Any
 
 from ...acp import schema
 from ...acp.errors import RequestError
+from ...hub.errors import HubError
 from ...hub.provisions import without_ours
 from ...hub.session import HubSession
 from ...hub.turns import Prompt
@@ -24,12 +26,20 @@ from .opening import ours
 __all__ = ["Prompts"]
 
 
+class Coming:
+    """A prompt that has come and is not in the hub's queue yet."""
+
+    def __init__(self) -> None:
+        self.is_cancelled = False
+
+
 class Prompts:
     """`close` first, then let the connection go."""
 
     def __init__(self, attachments: Attachments) -> None:
         self._attachments = attachments
         self._sent: dict[str, list[Prompt]] = defaultdict(list)
+        self._coming: dict[str, list[Coming]] = defaultdict(list)
         self._aside: set[asyncio.Task[Any]] = set()
         self._is_closing = False
 
@@ -41,14 +51,26 @@ class Prompts:
         if self._aside:
             await asyncio.wait(set(self._aside))
 
+    @contextlib.contextmanager
+    def coming(self, session_id: str) -> Iterator[Coming]:
+        """A prompt has come; for as long as it takes to be sent, and to be over."""
+        coming = Coming()
+        self._coming[session_id].append(coming)
+        try:
+            yield coming
+        finally:
+            self._coming[session_id].remove(coming)
+
     async def prompt(
-        self, session: HubSession, content: list[Any], meta: Mapping[str, Any] | None
+        self, session: HubSession, content: list[Any], meta: Mapping[str, Any] | None, coming: Coming
     ) -> schema.PromptResponse:
         """Raises RequestError."""
         if not content:
             raise RequestError.invalid_params({"field": "prompt", "reason": "expected at least one content block"})
         request_id = ours(meta).get("clientRequestId")
         await self._attachments.opened(session)
+        if coming.is_cancelled:
+            return schema.PromptResponse(stop_reason="cancelled")
         sent = await refusing(
             session.send(
                 content,
@@ -60,6 +82,8 @@ class Prompts:
         self._attachments.mine(session.id, sent.turn_id)
         own = self._sent[session.id]
         own.append(sent)
+        if coming.is_cancelled:  # while it was looked whether this is a prompt that came before
+            self._spawn(self._cancel(session, [sent]))
         try:
             result = await refusing(asyncio.shield(sent.done))
             ending = await self._attachments.told(session.id, sent.turn_id, result.seq)
@@ -70,6 +94,11 @@ class Prompts:
         finally:
             own.remove(sent)
         return prompt_answer(result, ending)
+
+    def cancel_coming(self, session_id: str) -> None:
+        """What has come for a session and is on its way shall not run."""
+        for coming in self._coming[session_id]:
+            coming.is_cancelled = True
 
     def cancel_all(self, session: HubSession) -> None:
         """End the running turn, and take back what this client has waiting.
@@ -84,22 +113,24 @@ class Prompts:
 
     async def _cancel_all(self, session: HubSession) -> None:
         for sent in list(self._sent[session.id]):
-            if sent.phase == "waiting":
-                with contextlib.suppress(Exception):
-                    session.cancel_queued(sent.turn_id)
+            _take_back(session, sent)
         await session.cancel()
 
     async def _cancel(self, session: HubSession, prompts: list[Prompt]) -> None:
         for sent in prompts:
-            if sent.done.done():
-                continue
-            if sent.phase == "waiting":
-                with contextlib.suppress(Exception):
-                    session.cancel_queued(sent.turn_id)
-            else:
+            if not sent.done.done() and not _take_back(session, sent):
                 await session.cancel()
 
     def _spawn(self, work: Awaitable[Any]) -> None:
         task = asyncio.ensure_future(work)
         self._aside.add(task)
         task.add_done_callback(self._aside.discard)
+
+
+def _take_back(session: HubSession, sent: Prompt) -> bool:
+    """Take a prompt out of the queue, if it is still there: one whose turn is about to begin is not, and waits, too."""
+    if sent.phase == "waiting":
+        with contextlib.suppress(HubError):
+            session.cancel_queued(sent.turn_id)
+            return True
+    return False
