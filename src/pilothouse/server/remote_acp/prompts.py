@@ -1,8 +1,8 @@
 """The prompts of one client: each waits in the hub's queue, then for its turn, then until the client was told it all.
 
 Rules a change must not break: what a client cancels is its own, but for `session/cancel`, which ends the turn that
-runs, whoever prompted; a client that leaves cancels nothing. A prompt can be cancelled from the moment it came, also
-while its session is still being looked for.
+runs, whoever prompted; a client that leaves cancels nothing. Prompts run in the order in which they came, and can be
+cancelled from that moment on, also while their session is still being looked for.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ class Prompts:
         self._attachments = attachments
         self._sent: dict[str, list[Prompt]] = defaultdict(list)
         self._coming: dict[str, list[Coming]] = defaultdict(list)
+        self._sending: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._aside: set[asyncio.Task[Any]] = set()
         self._is_closing = False
 
@@ -68,17 +69,18 @@ class Prompts:
         if not content:
             raise RequestError.invalid_params({"field": "prompt", "reason": "expected at least one content block"})
         request_id = ours(meta).get("clientRequestId")
-        await self._attachments.opened(session)
-        if coming.is_cancelled:
-            return schema.PromptResponse(stop_reason="cancelled")
-        sent = await refusing(
-            session.send(
-                content,
-                client_request_id=request_id if isinstance(request_id, str) else None,
-                meta=without_ours(meta),
-                editor=self._attachments.editor,
+        async with self._sending[session.id]:  # a prompt may take longer to be sent than the one behind it
+            await self._attachments.opened(session)
+            if coming.is_cancelled:
+                return schema.PromptResponse(stop_reason="cancelled")
+            sent = await refusing(
+                session.send(
+                    content,
+                    client_request_id=request_id if isinstance(request_id, str) else None,
+                    meta=without_ours(meta),
+                    editor=self._attachments.editor,
+                )
             )
-        )
         self._attachments.mine(session.id, sent.turn_id)
         own = self._sent[session.id]
         own.append(sent)

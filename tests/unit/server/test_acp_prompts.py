@@ -1,4 +1,4 @@
-"""A prompt that is cancelled in the moment in which it comes: it does not run, and is answered as cancelled."""
+"""Prompts in the moment in which they come: in their order, and one that is cancelled at once does not run."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ async def in_session(tmp_path: Path) -> AsyncIterator[tuple[Hub, Lender, str]]:
         yield hub, editor, await editor.open(tmp_path, agent="demo")
 
 
-def begin(editor: Lender, session_id: str, **ours: Any) -> asyncio.Task[Any]:
-    """Prompt for something that goes on until it is cancelled."""
-    prompt = [{"type": "text", "text": "wait"}]
+def begin(editor: Lender, session_id: str, text: str = "wait", **ours: Any) -> asyncio.Task[Any]:
+    """Prompt; for something that goes on until it is cancelled."""
+    prompt = [{"type": "text", "text": text}]
     meta = {"_meta": {"pilothouse": ours}} if ours else {}
     return asyncio.create_task(editor.call("session/prompt", sessionId=session_id, prompt=prompt, **meta))
 
@@ -61,7 +61,7 @@ async def test_a_prompt_behind_a_cancel_runs(tmp_path: Path) -> None:
 
 
 async def test_a_request_that_is_cancelled_before_its_turn_has_begun_does_not_run(tmp_path: Path) -> None:
-    async with in_session(tmp_path) as (hub, editor, session_id):
+    async with in_session(tmp_path) as (_, editor, session_id):
         prompt = begin(editor, session_id)
         await asyncio.sleep(0)
         prompt.cancel()
@@ -69,3 +69,11 @@ async def test_a_request_that_is_cancelled_before_its_turn_has_begun_does_not_ru
             await prompt
         assert getattr(refused.value, "code", REQUEST_CANCELLED) == REQUEST_CANCELLED
         assert (await editor.prompt(session_id, "echo next"))["stopReason"] == "end_turn"
+
+
+async def test_prompts_run_in_the_order_in_which_they_came(tmp_path: Path) -> None:
+    """Of the first it is looked up whether it came before; the other could overtake it meanwhile."""
+    async with in_session(tmp_path) as (_, editor, session_id):
+        prompts = [begin(editor, session_id, "echo one,", clientRequestId="one"), begin(editor, session_id, "echo two")]
+        assert [(await prompt)["stopReason"] for prompt in prompts] == ["end_turn", "end_turn"]
+        assert editor.said == "one,two"
