@@ -378,6 +378,7 @@ class Bridge:
             return
         request.number, request.sent = None, False
         self._held.append(request)
+        self.held_bytes += request.size
 
     def _note_result(self, request: Request, result: Raw) -> None:
         session_id, facts = request.session_id, our_facts(result)

@@ -588,6 +588,17 @@ def test_what_a_closing_hub_refuses_is_asked_of_the_next_one() -> None:
         assert not stage.bridge.wants_hub
 
 
+def test_what_waits_for_the_next_hub_once_more_is_counted_once_more() -> None:
+    stage = Stage()
+    number = stage.asks("session/list", cursor="x" * 1000)
+    held = stage.bridge.held_bytes
+    _, later = stage.joins()
+    stage.hears(line(id=later[0]["id"], error=CLOSING))
+    assert stage.bridge.held_bytes == held > 1000
+    stage.says(line(method="$/cancel_request", params={"requestId": number}))
+    assert stage.bridge.held_bytes == 0
+
+
 def test_a_session_that_a_closing_hub_would_not_take_up_is_taken_up_by_the_next_one() -> None:
     stage = Stage()
     stage.opens()

@@ -138,7 +138,10 @@ def _own_answer(source: bytes | None) -> dict[str, Any]:
 def _failure(result: TurnResult, ending: Ending) -> RequestError:
     facts = {"turnId": result.turn_id, "seq": result.seq, "stopReason": result.stop_reason}
     if result.stop_reason == "interrupted":
-        message = "The turn was interrupted: the hub, or its agent, was stopped or died. Prompt again to go on"
+        message = (
+            "The turn was interrupted: the hub, or its agent, was stopped or died, or somebody deleted the session. "
+            "Prompt again to go on"
+        )
         return RequestError(INTERNAL_ERROR, message, facts)
     error = ending.error
     if error is None:
