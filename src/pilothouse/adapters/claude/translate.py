@@ -47,6 +47,7 @@ SILENT = "No response requested."
 
 _COMMAND_OUTPUT = re.compile(r"\A\s*<local-command-(stdout|stderr)>(.*)</local-command-\1>\s*\Z", re.DOTALL)
 _REQUEST = re.compile(r'\s*\{\s*"type"\s*:\s*"control_request"\s*,\s*"request_id"\s*:\s*"([^"\\]+)"')
+_RESULT = re.compile(r'\s*\{\s*"type"\s*:\s*"result"')
 _INTERRUPTED = "[Request interrupted by user"
 _CALLS = {"tool_use", "server_tool_use", "mcp_tool_use"}
 
@@ -222,7 +223,8 @@ class Translator:
         return self._outbox.take()
 
     def oversize(self, head: bytes, length: int) -> list[Action]:
-        """A line longer than any may be, of which only the beginning is kept. A request is refused all the same."""
+        """A line longer than any may be, of which only the beginning is kept. A request is refused all the same, and a
+        result ends its turn."""
         shown = head.decode(errors="replace")
         self._count("unreadable")
         reason = "it is longer than any line may be"
@@ -230,6 +232,8 @@ class Translator:
         asked = _REQUEST.match(shown)
         if asked is not None:
             self._control.refuse(asked[1], f"The request could not be read: {reason}")
+        elif _RESULT.match(shown):
+            self._unreadable_result(reason)
         return self._outbox.take()
 
     def line(self, line: wire.Line | wire.Unknown) -> list[Action]:
@@ -264,7 +268,7 @@ class Translator:
     def _unknown(self, line: wire.Unknown) -> None:
         kind = text(line.raw.get("type"))
         if kind == "result":
-            self._result(wire.Result(subtype="unreadable", is_error=True, errors=[line.reason]))
+            self._unreadable_result(line.reason)
         elif kind == "control_request" and text(line.raw.get("request_id")):
             self._control.refuse(line.raw["request_id"], f"The request could not be read: {line.reason}")
         elif kind == "command_lifecycle":
@@ -273,6 +277,9 @@ class Translator:
         elif kind and self._news.take(kind, line.raw):
             return
         self._keep(kind or "no type", line.raw, line.reason)
+
+    def _unreadable_result(self, reason: str) -> None:
+        self._result(wire.Result(subtype="unreadable", is_error=True, errors=[reason]))
 
     def _moved(self, raw: dict[str, Any]) -> None:
         """The CLI says what it does with a prompt that has an id."""

@@ -170,6 +170,14 @@ def test_a_result_that_cannot_be_read_ends_the_prompt_all_the_same() -> None:
     assert stop(odd) == "end_turn"
 
 
+def test_a_result_that_is_longer_than_any_line_ends_the_prompt_all_the_same() -> None:
+    played = play("go", init())
+    played.take(played.translator.oversize(b'{"type":"result","subtype":"success","result":"xxx', 100_000_000))
+    (ended,) = played.ended
+    assert ended.failure is not None
+    assert "longer than any line" in ended.failure.message
+
+
 def test_the_death_of_the_cli_ends_everything() -> None:
     played = play("go", init(), assistant(use("Bash")), ask("Bash"))
     played.take(played.translator.control("set_model", model="x"))
