@@ -140,7 +140,8 @@ class Calls:
             growing[2] += len(text(mapping(event.get("delta")).get("partial_json")))
             if growing[2] > LONG_INPUT:
                 del self._growing[place]
-                self._announce(growing[0], growing[1], parent, None)
+                if growing[0] not in self._open:  # as it is when a call of the API broke off and is made again
+                    self._announce(growing[0], growing[1], parent, None)
         elif kind in ("content_block_stop", "message_start"):
             self._growing.pop(place, None)
 

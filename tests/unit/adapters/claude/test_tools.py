@@ -102,6 +102,12 @@ def test_a_call_with_a_long_input_is_announced_while_the_input_grows() -> None:
     assert played.call("t1")["title"] == "Write a"
 
 
+def test_a_call_with_a_long_input_that_is_streamed_again_is_announced_once() -> None:
+    once = [message_start(), block_start("tool_use", id="t1", name="Write"), delta("x" * 2000, kind="input_json")]
+    played = play("go", init(), *once, *once, assistant(use("Write", file_path="/work/a", content="b")), result())
+    assert [update["sessionUpdate"] for update in played.calls()["t1"]].count("tool_call") == 1
+
+
 def test_a_call_with_a_short_input_is_announced_once_with_everything() -> None:
     start = block_start("tool_use", id="t1", name="Bash", input={})
     lines = [message_start(), start, delta('{"command":"ls"}', kind="input_json"), assistant(use("Bash", command="ls"))]
