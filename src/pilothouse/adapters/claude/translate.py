@@ -279,7 +279,8 @@ class Translator:
         self._keep(kind or "no type", line.raw, line.reason)
 
     def _unreadable_result(self, reason: str) -> None:
-        self._result(wire.Result(subtype="unreadable", is_error=True, errors=[f"The result of the turn could not be read: {reason}"]))
+        said = f"The result of the turn could not be read: {reason}"
+        self._result(wire.Result(subtype="unreadable", is_error=True, errors=[said]))
 
     def _moved(self, raw: dict[str, Any]) -> None:
         """The CLI says what it does with a prompt that has an id."""

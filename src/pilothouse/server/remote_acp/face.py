@@ -301,10 +301,10 @@ class AcpFace:
     ) -> schema.PromptResponse:
         """Wait in the hub's queue, then for the turn, then until all of it has been sent to this client."""
         self._allowed("prompt")
-        with self._prompts.coming(session_id) as coming:
+        with self._prompts.coming(session_id) as cancelled:
             session = await refusing(self._hub.session(session_id))
             self._write_down("session/prompt", session_id)
-            return await self._prompts.prompt(session, prompt, field_meta, coming)
+            return await self._prompts.prompt(session, prompt, field_meta, cancelled)
 
     async def cancel(self, session_id: str, **kwargs: Any) -> None:
         """End the running turn, and take back what this client has waiting."""

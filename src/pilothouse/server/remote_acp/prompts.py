@@ -26,20 +26,13 @@ from .opening import ours
 __all__ = ["Prompts"]
 
 
-class Coming:
-    """A prompt that has come and is not in the hub's queue yet."""
-
-    def __init__(self) -> None:
-        self.is_cancelled = False
-
-
 class Prompts:
     """`close` first, then let the connection go."""
 
     def __init__(self, attachments: Attachments) -> None:
         self._attachments = attachments
         self._sent: dict[str, list[Prompt]] = defaultdict(list)
-        self._coming: dict[str, list[Coming]] = defaultdict(list)
+        self._coming: dict[str, list[asyncio.Event]] = defaultdict(list)
         self._sending: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._aside: set[asyncio.Task[Any]] = set()
         self._is_closing = False
@@ -53,17 +46,17 @@ class Prompts:
             await asyncio.wait(set(self._aside))
 
     @contextlib.contextmanager
-    def coming(self, session_id: str) -> Iterator[Coming]:
-        """A prompt has come; for as long as it takes to be sent, and to be over."""
-        coming = Coming()
-        self._coming[session_id].append(coming)
+    def coming(self, session_id: str) -> Iterator[asyncio.Event]:
+        """A prompt has come; the event is set when it is cancelled before it is in the hub's queue."""
+        cancelled = asyncio.Event()
+        self._coming[session_id].append(cancelled)
         try:
-            yield coming
+            yield cancelled
         finally:
-            self._coming[session_id].remove(coming)
+            self._coming[session_id].remove(cancelled)
 
     async def prompt(
-        self, session: HubSession, content: list[Any], meta: Mapping[str, Any] | None, coming: Coming
+        self, session: HubSession, content: list[Any], meta: Mapping[str, Any] | None, cancelled: asyncio.Event
     ) -> schema.PromptResponse:
         """Raises RequestError."""
         if not content:
@@ -71,7 +64,7 @@ class Prompts:
         request_id = ours(meta).get("clientRequestId")
         async with self._sending[session.id]:  # a prompt may take longer to be sent than the one behind it
             await self._attachments.opened(session)
-            if coming.is_cancelled:
+            if cancelled.is_set():
                 return schema.PromptResponse(stop_reason="cancelled")
             sent = await refusing(
                 session.send(
@@ -84,7 +77,7 @@ class Prompts:
         self._attachments.mine(session.id, sent.turn_id)
         own = self._sent[session.id]
         own.append(sent)
-        if coming.is_cancelled:  # while it was looked whether this is a prompt that came before
+        if cancelled.is_set():  # while it was looked whether this is a prompt that came before
             self._spawn(self._cancel(session, [sent]))
         try:
             result = await refusing(asyncio.shield(sent.done))
@@ -99,8 +92,8 @@ class Prompts:
 
     def cancel_coming(self, session_id: str) -> None:
         """What has come for a session and is on its way shall not run."""
-        for coming in self._coming[session_id]:
-            coming.is_cancelled = True
+        for cancelled in self._coming[session_id]:
+            cancelled.set()
 
     def cancel_all(self, session: HubSession) -> None:
         """End the running turn, and take back what this client has waiting.
