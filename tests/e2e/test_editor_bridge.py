@@ -26,6 +26,29 @@ async def in_session(home: Home, cwd: Path) -> AsyncIterator[tuple[Editor, str]]
         yield editor, await editor.new_session(cwd)
 
 
+def hubs_of(home: Home) -> list[int]:
+    """Hubs, and who starts them: not a bridge, nor the copy of it that is about to become one, on which it waits."""
+    return [pid for pid in processes_with(f"PILOTHOUSE_HOME={home.path}") if b"serve" in _command(pid)]
+
+
+def _command(pid: int) -> bytes:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
+
+
+async def held_up(home: Home) -> set[int]:
+    """Hubs that are stopped as soon as they are on their way; they go on by SIGCONT."""
+    stopped: set[int] = set()
+    async with asyncio.timeout(PATIENCE):
+        while not stopped or set(hubs_of(home)) - stopped:
+            for pid in set(hubs_of(home)) - stopped:
+                os.kill(pid, signal.SIGSTOP)
+                stopped.add(pid)
+            await asyncio.sleep(0.001)
+    return stopped
+
+
 async def told_again(home: Home, session: str, cwd: Path) -> list[dict[str, object]]:
     """The session as somebody is told it who was never there, without what users said."""
     async with home.editor() as other:
@@ -272,17 +295,9 @@ async def test_a_hub_whose_place_cannot_be_written_says_so_in_one_line(home: Hom
 
 @pytest.mark.parametrize("how", ["is killed", "is left"])
 async def test_a_bridge_that_ends_while_it_starts_a_hub_leaves_none(home: Home, tmp_path: Path, how: str) -> None:
-    def starting() -> list[int]:
-        return [pid for pid in processes_with(f"PILOTHOUSE_HOME={home.path}") if pid != editor.process.pid]
-
     async with home.editor("-a", "demo") as editor:
         editor.ask("session/new", {"cwd": str(tmp_path), "mcpServers": []})
-        async with asyncio.timeout(PATIENCE):
-            while not starting():
-                await asyncio.sleep(0.001)
-        stopped = starting()
-        for pid in stopped:
-            os.kill(pid, signal.SIGSTOP)
+        stopped = await held_up(home)
         if how == "is killed":
             editor.process.kill()
             await editor.process.wait()
@@ -291,10 +306,29 @@ async def test_a_bridge_that_ends_while_it_starts_a_hub_leaves_none(home: Home, 
         for pid in stopped:
             os.kill(pid, signal.SIGCONT)
     async with asyncio.timeout(PATIENCE):
-        while starting():
+        while hubs_of(home):
             await asyncio.sleep(0.02)
     assert "nobody else uses it: it ends" in (home.path / "hub.log").read_text()
     assert not (home.path / "hub.json").exists()
+
+
+async def test_a_hub_that_comes_too_late_does_not_stay_when_the_one_that_is_used_has_been_stopped(
+    home: Home, tmp_path: Path
+) -> None:
+    async with home.editor("-a", "demo") as editor, asyncio.timeout(PATIENCE):
+        answer = editor.ask("session/new", {"cwd": str(tmp_path), "mcpServers": []})
+        late = await held_up(home)
+        serving = [*home.command()[:-1], "serve", "--detach", "--quiet"]
+        other = await asyncio.create_subprocess_exec(*serving, env=home.environment, stdin=asyncio.subprocess.DEVNULL)
+        assert await other.wait() == 0
+        await answer
+        await editor.leave()
+        await home.end_hub()
+        for pid in late:
+            os.kill(pid, signal.SIGCONT)
+        while hubs_of(home):
+            await asyncio.sleep(0.02)
+    assert "nobody else uses it: it ends" in (home.path / "hub.log").read_text()
 
 
 async def test_a_hub_outlives_the_process_that_waited_for_its_start(home: Home, tmp_path: Path) -> None:

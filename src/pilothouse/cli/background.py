@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from ..editor.launching import KEEP, KILLED, LARGEST, open_journal
+from ..editor.launching import KILLED, LARGEST, open_journal
 from .exits import Exit, Failure
 
 __all__ = ["Launcher", "detach"]
@@ -62,13 +62,13 @@ class Launcher:
         self._pipe = os.dup(0)
 
     async def wants_it(self) -> bool:
-        """Wait until it has reached the hub, or is gone without."""
+        """Wait until it has reached this hub, or another one, or is gone without."""
         loop = asyncio.get_running_loop()
         told: asyncio.Future[None] = loop.create_future()
         loop.add_reader(self._pipe, _set, told)
         try:
             await told
-            return os.read(self._pipe, 1) == KEEP
+            return os.read(self._pipe, 32) == b"%d" % os.getpid()
         finally:
             loop.remove_reader(self._pipe)
             os.close(self._pipe)

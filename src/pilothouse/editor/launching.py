@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["JOURNAL", "KEEP", "KILLED", "Launch", "open_journal"]
+__all__ = ["JOURNAL", "KILLED", "Launch", "open_journal"]
 
 JOURNAL = "hub.log"
 LARGEST = 1 << 20
@@ -25,9 +25,6 @@ KILLED = 128
 
 MARKS = frozenset({"PILOTHOUSE_CHILD", "PILOTHOUSE_COMMAND", "PILOTHOUSE_HUB"})
 """Variables by which a program of ours, an editor or another hub, finds all that it has started, and ends it."""
-
-KEEP = b"k"
-"""What a launcher says when it has reached the hub. One that goes without a word leaves nothing behind."""
 
 
 def open_journal(home: Path) -> int:
@@ -61,13 +58,16 @@ class Launch:
         finally:
             os.close(descriptor)
 
-    def settle(self, *, reached: bool) -> None:
-        """Say whether the hub is used. One that is not, nor by anybody else, ends as soon as it is there."""
+    def settle(self, reached: int | None = None) -> None:
+        """Say which process is used as the hub. This one, if it is not, and nobody else uses it, ends once it is there.
+
+        Of two that are started at once the one that comes too late must not stay when the other is stopped before that.
+        """
         pipe = self._process.stdin
         assert pipe is not None
         with contextlib.suppress(BrokenPipeError):  # it was another one that was reached, or it has died
-            if reached and not pipe.closed:
-                pipe.write(KEEP)
+            if reached is not None and not pipe.closed:
+                pipe.write(b"%d" % reached)
             pipe.close()
 
     @property

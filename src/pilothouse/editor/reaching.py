@@ -76,13 +76,14 @@ class Reaching:
             launch = self._start()
             try:
                 found = await self._launched(protocol, launch)
-                launch.settle(reached=True)
+                place = read_place(self._home)
+                launch.settle(place.pid if place is not None else None)
                 return found
             except NoHub:
                 if not tries_left or not launch.was_killed or await self._is_cut_off():
                     raise
             finally:
-                launch.settle(reached=False)
+                launch.settle()
                 self._reap(launch)
         raise AssertionError("can't happen: the last try has its outcome")
 
