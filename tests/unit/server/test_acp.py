@@ -206,6 +206,25 @@ async def test_scopes_are_kept(tmp_path: Path) -> None:
         await permission.done
 
 
+async def test_who_may_not_read_cannot_come_to_have_a_session_open(tmp_path: Path) -> None:
+    writer = Caller(name="writer", scopes=frozenset({"prompt"}))
+    async with hub_of(tmp_path) as hub, editing(hub, writer) as editor:
+        session = await hub.start_session("demo", tmp_path)
+        await session.prompt("echo before")
+        for call in (
+            editor.agent.new_session(cwd=str(tmp_path), mcp_servers=[]),
+            editor.agent.fork_session(session_id=session.id, cwd=str(tmp_path)),
+            editor.agent.prompt(session_id=session.id, prompt=[text_block("echo mine")]),
+        ):
+            with pytest.raises(RequestError) as caught:
+                await call
+            assert (caught.value.code, caught.value.data["scope"]) == (-32003, "read")
+        await session.prompt("echo of the owner")
+        await editor.agent.set_session_mode(session_id=session.id, mode_id="plan")
+        assert editor.updates == []
+        assert [record.id for record in (await hub.sessions()).sessions] == [session.id]
+
+
 # -- sessions --
 
 

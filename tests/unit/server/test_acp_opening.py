@@ -101,16 +101,22 @@ async def test_directories_that_the_agent_does_not_take_are_none_of_the_workspac
         assert caught.value.code == -32602
 
 
-async def test_who_may_not_approve_gives_an_agent_nothing_to_start(tmp_path: Path) -> None:
+async def test_who_may_not_prompt_and_approve_gives_an_agent_nothing_to_start(tmp_path: Path) -> None:
     phone = Caller(name="phone", scopes=frozenset({"read", "prompt"}))
+    watch = Caller(name="watch", scopes=frozenset({"read", "approve"}))
     screen = Caller(name="screen", scopes=frozenset({"read"}))
     hub = odd_hub(tmp_path / "home", "http", "resume", "additionalDirectories")
-    async with hub, lending(hub, caller=phone) as editor, lending(hub, caller=screen) as reader:
+    async with (
+        hub,
+        lending(hub, caller=phone) as editor,
+        lending(hub, caller=watch) as approver,
+        lending(hub, caller=screen) as reader,
+    ):
         fields = {"mcpServers": [STDIO], "additionalDirectories": ["/"], "_meta": {"odd": {"yolo": True}}}
         answer = await editor.new(tmp_path, **fields)
         assert [one["field"] for one in ours(answer)["ignored"]] == ["mcpServers", "additionalDirectories", "_meta"]
         session_id = answer["sessionId"]
-        for client in (editor, reader):
+        for client in (editor, approver, reader):
             told = await client.load(session_id, **fields)
             assert len(ours(told)["ignored"]) == 3
         await hub.release(session_id)

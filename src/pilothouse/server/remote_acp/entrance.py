@@ -45,13 +45,14 @@ class Entrance:
         if caller is not None:
             self.authenticated.set_result(caller)
 
-    def allowed(self, scope: Scope) -> Caller:
-        """The caller. Raises RequestError for one that is not known, or may not."""
+    def allowed(self, *scopes: Scope) -> Caller:
+        """The caller. Raises RequestError for one that is not known, or may not do all of these."""
         if not self.authenticated.done():
             raise RequestError.auth_required({"methodId": TOKEN_METHOD})
         caller = self.authenticated.result()
-        if not caller.may(scope):
-            raise forbidden(caller.name, scope)
+        for scope in scopes:
+            if not caller.may(scope):
+                raise forbidden(caller.name, scope)
         return caller
 
     def initialize(

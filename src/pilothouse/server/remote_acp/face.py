@@ -4,7 +4,7 @@ A session here is a session of the hub, under the hub's id. A client that opens 
 updates of every turn, whoever prompted, and the agent's questions; one that may prompt and approve is an editor of it,
 whose files and terminals its agent uses as far as it offers them. Leaving ends nothing but that. Rules a change must
 not break: nothing of a session is sent before the answer that names it; a replay is sent before its answer; a prompt
-is answered after all updates of its turn.
+is answered after all updates of its turn; who may not read has no session open, and so may not begin or prompt one.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class AcpFace:
         additional_directories: list[str] | None = None,
         field_meta: dict[str, Any] | None = None,
     ) -> schema.NewSessionResponse:
-        caller = self._allowed("prompt")
+        caller = self._allowed("prompt", "read")
         self._attachments.check_room()
         given = given_by(caller, mcp_servers, additional_directories, field_meta)
         named = ours(field_meta).get("agent")
@@ -184,7 +184,7 @@ class AcpFace:
         field_meta: dict[str, Any] | None = None,
     ) -> schema.ForkSessionResponse:
         """A session of its own with the history of this one; what comes of it from now on."""
-        given = given_by(self._allowed("prompt"), mcp_servers, additional_directories, field_meta)
+        given = given_by(self._allowed("prompt", "read"), mcp_servers, additional_directories, field_meta)
         self._attachments.check_room()
         forking = self._hub.fork_session(session_id, cwd=cwd or None, provisions=given.provisions)
         fork, inherited = await refusing(forking)
@@ -300,7 +300,7 @@ class AcpFace:
         self, session_id: str, prompt: list[Any], field_meta: dict[str, Any] | None = None
     ) -> schema.PromptResponse:
         """Wait in the hub's queue, then for the turn, then until all of it has been sent to this client."""
-        self._allowed("prompt")
+        self._allowed("prompt", "read")
         with self._prompts.coming(session_id) as cancelled:
             session = await refusing(self._hub.session(session_id))
             self._write_down("session/prompt", session_id)
@@ -340,9 +340,9 @@ class AcpFace:
         except RequestError as exc:  # nobody waits for an answer to this
             logger.info("_%s was refused: %s", method[:100], exc)
 
-    def _allowed(self, scope: Scope) -> Caller:
+    def _allowed(self, *scopes: Scope) -> Caller:
         """The caller. Raises RequestError for one that is not known, or may not, or comes when nothing is done now."""
-        caller = self._entrance.allowed(scope)
+        caller = self._entrance.allowed(*scopes)
         try:
             self._hub.check_open()
         except HubClosing as exc:

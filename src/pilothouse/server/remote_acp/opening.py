@@ -1,7 +1,8 @@
 """What a client says when it opens a session: what is meant for the hub, and what for the agent.
 
 MCP servers are programs that the agent starts without asking, and `_meta` can tell some agents to ask for nothing at
-all. So only who may approve may give them; from others they are left out, and the answer says so.
+all. So only who may have something done, and may approve it, may give them; from others they are left out, and the
+answer says so.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 from ...acp.errors import RequestError
 from ...acp.model import to_wire
 from ...hub.provisions import Provisions, without_ours
-from ..callers import Caller
+from ..callers import Caller, Scope
 
 __all__ = ["Given", "cursor_in", "given_by", "ours", "own_requests"]
 
@@ -62,10 +63,12 @@ def given_by(
     given = Provisions(
         servers=tuple(to_wire(list(servers or ()))), directories=tuple(directories or ()), meta=without_ours(meta)
     )
-    if caller.may("approve"):
+    needed: tuple[Scope, ...] = ("prompt", "approve")
+    lacking = [scope for scope in needed if not caller.may(scope)]
+    if not lacking:
         return Given(given, [])
     named = {"mcpServers": given.servers, "additionalDirectories": given.directories, "_meta": given.meta}
-    reason = f"{caller.name} may not give the agent this; it needs `approve`"
+    reason = f"{caller.name} may not give the agent this; it needs `{'` and `'.join(lacking)}`"
     return Given(Provisions(), [{"field": name, "reason": reason} for name, value in named.items() if value])
 
 
