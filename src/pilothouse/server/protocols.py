@@ -287,6 +287,14 @@ class HttpProtocol(HttpToolsProtocol):
 _TOO_LARGE = (431, "the request line and headers are too large")
 
 
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 class WebSocketProtocol(WebSocketsSansIOProtocol):
     """One WebSocket; it leaves the crowd when it ends.
 
@@ -313,6 +321,15 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
     def _gather(self) -> None:
         if self.frames:  # more is to come
             self.frames = [bytearray(self.frames[0])]  # type: ignore[list-item]  # it grows in place
+
+    def send_receive_event_to_app(self) -> None:
+        """Text that is none ends the connection, as the protocol has it; uvicorn would log each as a fault of ours."""
+        if self.curr_msg_data_type == "text" and not self.close_sent and not _is_text(b"".join(self.frames)):
+            self.frames = []
+            self.conn.send_close(1007, "text messages are UTF-8")
+            self.handle_parser_exception()
+        else:
+            super().send_receive_event_to_app()
 
     def handle_cont(self, event: Any) -> None:
         self.frames[0] += event.data

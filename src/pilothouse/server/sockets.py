@@ -67,6 +67,8 @@ class Stalled(Exception):
 class SocketProtocol(WebSocketProtocol):
     """Gives the application its own hands on the connection, as an extension in the scope."""
 
+    _left: asyncio.TimerHandle | None = None
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self.transport.set_write_buffer_limits(high=HIGH_WATER)
@@ -84,6 +86,17 @@ class SocketProtocol(WebSocketProtocol):
     def keepalive_timeout(self) -> None:
         super().keepalive_timeout()
         self._abort_later()
+
+    async def run_asgi(self) -> None:
+        """However it ended, also by the consumer's own close or by what it may not send: it does not linger."""
+        await super().run_asgi()
+        if not self.disconnected:
+            self._left = self.loop.call_later(CLOSE_TIMEOUT, self.transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self._left is not None:
+            self._left.cancel()
 
     def end(self, code: int, reason: str) -> None:
         """Send the close frame behind all that was written, and give the consumer a while to read that."""

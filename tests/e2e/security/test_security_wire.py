@@ -15,6 +15,7 @@ import pytest
 from websockets.asyncio.client import connect
 
 from pilothouse.hub.hub import Hub
+from pilothouse.server import sockets
 from pilothouse.server.application import application
 from pilothouse.server.context import Server
 from pilothouse.server.limits import Limits
@@ -182,10 +183,14 @@ async def test_who_asks_much_and_reads_nothing_of_it_does_not_keep_a_connection(
             attempts.refused(408)
 
 
+UPGRADE = (
+    b"GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
+
+
 async def test_pings_and_pieces_of_nothing_do_not_add_up(tmp_path: Path, attempts: Attempts) -> None:
     loop = asyncio.get_running_loop()
-    head = "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade: websocket\r\n"
-    key = "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
     ping = b"\x89\xfd\0\0\0\0" + b"x" * 125
     first, nothing, piece = b"\x01\x80\0\0\0\0", b"\x00\x80\0\0\0\0", b"\x00\x81\0\0\0\0!"
     async with Hub(home=tmp_path) as hub:
@@ -193,7 +198,7 @@ async def test_pings_and_pieces_of_nothing_do_not_add_up(tmp_path: Path, attempt
         bound = tcp_socket("127.0.0.1", 0)
         async with Listener(application(server), [bound], server.limits) as listener:
             with unread(bound.getsockname()[1]) as connection:
-                await loop.sock_sendall(connection, (head + key).encode())
+                await loop.sock_sendall(connection, UPGRADE)
                 assert b"101" in await loop.sock_recv(connection, 100)
                 (one,) = current(listener)
                 await loop.sock_sendall(connection, ping * 50_000 + first + nothing * 50_000 + piece)
@@ -201,6 +206,44 @@ async def test_pings_and_pieces_of_nothing_do_not_add_up(tmp_path: Path, attempt
                 assert not one.writable.is_set()
                 assert one.transport.get_write_buffer_size() < 1 << 20
             attempts.refused(429)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [b"\x88\x82\0\0\0\0\x03\xe8", b"\x83\x80\0\0\0\0", b"\x81\x81\0\0\0\0\xff"],
+    ids=["a close", "no frame", "no text"],
+)
+async def test_who_ends_a_websocket_and_reads_nothing_does_not_keep_it(
+    tmp_path: Path, attempts: Attempts, monkeypatch: pytest.MonkeyPatch, last: bytes
+) -> None:
+    monkeypatch.setattr(sockets, "CLOSE_TIMEOUT", 0.2)
+    loop = asyncio.get_running_loop()
+    ping = b"\x89\xfd\0\0\0\0" + b"x" * 125
+    async with Hub(home=tmp_path) as hub:
+        server = Server(hub, token=TOKEN)
+        bound = tcp_socket("127.0.0.1", 0)
+        async with Listener(application(server), [bound], server.limits) as listener:
+            with unread(bound.getsockname()[1]) as connection:
+                await loop.sock_sendall(connection, UPGRADE)
+                assert b"101" in await loop.sock_recv(connection, 100)
+                (one,) = current(listener)
+                await loop.sock_sendall(connection, ping * 50_000 + last)
+                await until(lambda: one.transport.is_closing())
+                assert one.transport.get_write_buffer_size()
+                await until(lambda: listener.crowd.count == 0)
+            attempts.refused(408)
+
+
+async def test_text_that_is_none_ends_a_websocket_and_fills_no_log(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    for path in ("/ws", "/acp"):
+        for pieces in (b"\x81\x81\0\0\0\0\xff", b"\x01\x81\0\0\0\0\xc3\x80\x81\0\0\0\0!"):
+            async with connect(f"ws://127.0.0.1:{served.port}{path}") as lane:
+                lane.transport.write(pieces)
+                await lane.wait_closed()
+            assert (lane.close_code, lane.close_reason) == (1007, "text messages are UTF-8")
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 async def test_a_message_may_come_in_pieces(served: Served) -> None:
