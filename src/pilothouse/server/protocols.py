@@ -1,8 +1,9 @@
 """uvicorn's protocols with the limits it lacks: how long and how large a request's head may be, how many connect.
 
 A connection that has not asked for anything costs little, but not nothing: its head must arrive in time, one address
-may have so many, and when there are too many in all the one that has kept us waiting longest is dropped. Nor does one
-last that takes nothing of its answer. What follows a body (trailers) is dropped: it must not count as a header.
+may have so many, and when there are too many in all the one that has kept us waiting longest is dropped, be it for its
+first request or the next. Nor does one last that takes nothing of its answer. What follows a body (trailers) is
+dropped: it must not count as a header.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ FIELD = 32
 
 
 class Crowd:
-    """All connections of a listener: how many there are, from where, and which have not asked for anything yet."""
+    """All connections of a listener: how many there are, from where, and which do not ask for anything now."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -255,7 +256,9 @@ class HttpProtocol(HttpToolsProtocol):
             return
         if not self._in_head:
             self._arm(min(DRAIN, self.crowd.limits.headers))
-        elif self._is_partial:  # the next request has begun meanwhile
+            return
+        self.crowd.waits(self)  # one that has asked once keeps no place for that
+        if self._is_partial:  # the next request has begun meanwhile
             self._arm(self.crowd.limits.headers)
 
     def handle_websocket_upgrade(self) -> None:

@@ -119,6 +119,24 @@ async def test_connections_that_ask_nothing_make_room_for_those_that_do(tmp_path
                     await writer.wait_closed()
 
 
+async def test_connections_that_asked_once_and_are_kept_make_room_too(tmp_path: Path, attempts: Attempts) -> None:
+    async with serving(tmp_path, limits=Limits(headers=60, sockets=10)) as served:
+        kept = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(10)]
+        try:
+            for reader, writer in kept:
+                writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                assert b"200" in await reader.readuntil(b"}")
+            assert (await served.client.request("GET", "/agents")).status == 200
+            attempts.refused(408)
+            kept[1][1].write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")  # only the first had to go
+            assert b"200" in await kept[1][0].readuntil(b"}")
+        finally:
+            for _, writer in kept:
+                writer.close()
+                with contextlib.suppress(ConnectionError):
+                    await writer.wait_closed()
+
+
 async def test_connections_of_every_kind_are_counted_while_they_last(tmp_path: Path) -> None:
     async with Hub(home=tmp_path) as hub:
         server = Server(hub, token=TOKEN)
