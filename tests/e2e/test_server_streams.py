@@ -694,6 +694,9 @@ async def test_with_curl_alone_nothing_is_missed_when_curl_or_the_server_is_kill
             )
             assert begun["status"] == "running"
             await second.until(pace(3))
+            queued = json.dumps({"content": "echo queued", "client_request_id": "queued"})
+            waiting = await curl("-H", "Prefer: respond-async", *BODY, queued, f"{at}/send-message")
+            assert waiting["status"] == "queued"
             server.kill()
             await server.wait()
             await second.to_the_end()
@@ -702,7 +705,14 @@ async def test_with_curl_alone_nothing_is_missed_when_curl_or_the_server_is_kill
             await third.until(is_packet("prompt_response"))
         everything = (await curl(f"{at}/packets"))["packets"]
         assert first.packets + second.packets + third.packets == everything
+        assert [packet["type"] for packet in everything[-2:]] == ["error", "prompt_response"]
+        assert everything[-2]["details"]["code"] == "interrupted"
         assert everything[-1]["stopReason"] == "cancelled"
+        async with Curl.open(*BODY, queued, f"{at}/send-message") as lost:
+            await lost.to_the_end()
+        assert [packet["type"] for packet in lost.packets] == ["error", "prompt_response"]
+        assert "the hub was stopped" in lost.packets[0]["message"].lower()
+        assert lost.packets[1]["stopReason"] == "cancelled"
         seqs = [event["seq"] for event in (await curl(f"{at}/events"))["events"]]
         assert seqs == list(range(1, len(seqs) + 1))
         async with Curl.open(*BODY, json.dumps({"content": "echo still here"}), f"{at}/send-message") as fourth:

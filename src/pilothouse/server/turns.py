@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 from starlette.responses import Response
 
-from ..dialects.packets import packet_from_error, packet_from_result
+from ..dialects.packets import packet_from_error, packet_from_interruption, packet_from_result
 from ..dialects.packets.stored import encode_packet
 from ..hub.session import HubSession
 from ..hub.turns import Prompt
@@ -24,7 +24,7 @@ from ..log.entries import Entry
 from ..log.errors import CursorAhead
 from ..model.commands import Message
 from ..model.errors import ValidationError
-from ..model.events import utc_now
+from ..model.events import CustomEvent, decode_event, utc_now
 from .context import Server
 from .errors import explain
 from .feeds import NOTHING, Lane
@@ -214,9 +214,13 @@ def _of_turn(batch: Sequence[Entry], turn_id: str, *, running: bool) -> tuple[Se
 
 
 def _withdrawn_frame(batch: Sequence[Entry], turn_id: str) -> bytes:
-    """The prompt was taken out of the queue: the end of a turn that never began."""
-    seq = next(entry.seq for entry in batch if turn_mark(entry) == ("prompt_cancelled", turn_id))
-    return packet_frames(seq, [encode_packet(packet_from_result({"stopReason": "cancelled"}, utc_now()))])
+    """The prompt was taken out of the queue: the end of a turn that never began, and why, if nobody wanted that."""
+    entry = next(entry for entry in batch if turn_mark(entry) == ("prompt_cancelled", turn_id))
+    event = decode_event(entry.data)
+    packets = [packet_from_result({"stopReason": "cancelled"}, event.timestamp)]
+    if isinstance(event, CustomEvent) and isinstance(reason := event.data.get("reason"), str):
+        packets.insert(0, packet_from_interruption(reason, event.timestamp))
+    return packet_frames(entry.seq, [encode_packet(packet) for packet in packets])
 
 
 def _error_frame(exc: Exception) -> bytes:

@@ -315,6 +315,17 @@ def test_a_question_is_asked_and_resolved_also_one_that_a_tool_asks() -> None:
     assert made("custom", source=b"", **{**told, "namespace": "acp"}) == []
 
 
+def test_a_turn_that_nobody_cancelled_says_why_it_ended() -> None:
+    data = {"turnId": "t", "stopReason": "interrupted"}
+    ended = {"namespace": "pilothouse", "event_name": "turn_ended", "data": data}
+    why, end = made("custom", **ended)
+    assert (why["type"], why["code"]) == ("error", None)
+    assert why["details"] == {"code": "interrupted", "recoverable": True}
+    assert end["stopReason"] == "cancelled"
+    # a user of another program who interrupts it there has cancelled it
+    assert only(made("custom", source=b'{"stopReason":"interrupted"}', **ended))["stopReason"] == "cancelled"
+
+
 def test_the_end_of_a_turn_is_one_packet() -> None:
     ended = {"namespace": "pilothouse", "event_name": "turn_ended", "data": {"turnId": "t", "stopReason": "cancelled"}}
     assert only(made("custom", **ended))["stopReason"] == "cancelled"

@@ -20,7 +20,13 @@ from .detect import (
 from .project import Projector, packets_from_event
 from .reading import PACKETS, read_packet, write_packet
 from .shapes import Packet
-from .updates import packet_from_error, packet_from_result, packet_from_update, stop_reason
+from .updates import (
+    packet_from_error,
+    packet_from_interruption,
+    packet_from_result,
+    packet_from_update,
+    stop_reason,
+)
 from .views import FileText, input_view, output_view, unwrap_read
 
 __all__ = [
@@ -38,6 +44,7 @@ __all__ = [
     "is_todo_write_tool",
     "output_view",
     "packet_from_error",
+    "packet_from_interruption",
     "packet_from_result",
     "packet_from_update",
     "packet_type",

@@ -35,9 +35,11 @@ from ...model.events import (
 from ...model.records import CommandOutput, FileDiff, MessageContent, SearchResults, ToolStructuredOutput
 from ...model.tools import kind_of_category, packet_kind
 from ..acp.content import to_block
-from .updates import Made, packet_from_error, packet_from_result, packet_from_update
+from .updates import Made, packet_from_error, packet_from_interruption, packet_from_result, packet_from_update
 
 __all__ = ["Projector", "packets_from_event"]
+
+INTERRUPTED = "The turn was interrupted: the hub, or its agent, was stopped or died. Prompt again to go on."
 
 _decode = msgspec.json.Decoder().decode
 
@@ -280,7 +282,9 @@ def _ours(event: CustomEvent) -> list[Made]:
     if event.event_name == "turn_ended":
         answer = _decoded(event.source) if event.source else {}
         known = answer if "stopReason" in answer else {"stopReason": event.data.get("stopReason")}
-        return [packet_from_result(known, event.timestamp)]
+        ended = packet_from_result(known, event.timestamp)
+        is_ours = event.source is None and event.data.get("stopReason") == "interrupted"
+        return [packet_from_interruption(INTERRUPTED, event.timestamp), ended] if is_ours else [ended]
     if event.event_name == "artifact_created":
         return [{"type": "artifact_created", "timestamp": event.timestamp, "artifact": _artifact(event)}]
     return _resolved(event)

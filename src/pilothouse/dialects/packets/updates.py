@@ -11,7 +11,14 @@ from typing import Any
 from ...model.tools import PACKET_KINDS, packet_kind
 from .detect import TYPE_OF_UPDATE
 
-__all__ = ["Made", "packet_from_error", "packet_from_result", "packet_from_update", "stop_reason"]
+__all__ = [
+    "Made",
+    "packet_from_error",
+    "packet_from_interruption",
+    "packet_from_result",
+    "packet_from_update",
+    "stop_reason",
+]
 
 Made = dict[str, Any]
 
@@ -159,6 +166,11 @@ def packet_from_error(error: object, timestamp: str) -> Made:
         "code": _code(fields.get("code")),
         "details": _details(fields.get("data", fields.get("details"))),
     }
+
+
+def packet_from_interruption(message: str, timestamp: str) -> Made:
+    """Why something ended that nobody has cancelled: the packets' stop reasons have no word for it."""
+    return packet_from_error({"message": message, "data": {"code": "interrupted", "recoverable": True}}, timestamp)
 
 
 def _code(code: object) -> int | None:
