@@ -67,10 +67,10 @@ async def list_devices(call: Call) -> DeviceList:
 
 async def change_device(call: Call) -> DeviceInfo:
     server, patch = call.server, call.body
-    device = await _active(server, call.path["id"])
     if patch.scopes is not UNSET:
         check_grant(call.caller, patch.scopes)
-    async with server.naming:
+    async with server.naming:  # one that is being revoked gets nothing back
+        device = await _active(server, call.path["id"])
         values: dict[str, object] = {}
         if patch.name is not UNSET and patch.name != device.name:
             values["name"] = await free_name(server, checked_name(patch.name))
@@ -148,8 +148,10 @@ def checked_name(name: str) -> str:
 
 
 async def free_name(server: Server, name: str) -> str:
-    """The name, with a number if another device has it: who decided must be plain. Whoever calls holds `naming`."""
-    taken = {_folded(device.name) for device in await server.hub.log.devices.list() if device.revoked is None}
+    """The name, with a number if another device or a browser of the owner has it: who decided must be plain. Whoever
+    calls holds `naming`."""
+    devices = [device.name for device in await server.hub.log.devices.list() if device.revoked is None]
+    taken = {_folded(other) for other in (*devices, *await server.logins.names())}
     number, free = 1, name
     while _folded(free) in taken:
         number += 1

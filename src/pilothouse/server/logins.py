@@ -73,10 +73,13 @@ class Logins:
             await self.remove(login)
         return found
 
+    async def names(self) -> set[str]:
+        """What the browsers are called that are logged in."""
+        return {login.name for login in await self._all() if self._is_alive(login)}
+
     async def _is_taken(self, name: str) -> bool:
         """Who decided must be plain: no two browsers have one name, nor has one the name of a device."""
-        logins = {login.name for login in await self._all() if self._is_alive(login)}
-        return name in logins or name in {device.name for device in await self._log.devices.list()}
+        return name in await self.names() or name in {device.name for device in await self._log.devices.list()}
 
     async def _make_room(self) -> None:
         kept = []

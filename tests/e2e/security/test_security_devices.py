@@ -132,6 +132,10 @@ async def test_a_device_cannot_take_the_owners_name_nor_anothers(
     first, second = await paired(served.client, "read"), await paired(served.client, "read")
     assert (await first[1].request("GET", "/whoami")).json()["name"] == "phone"
     assert (await second[1].request("GET", "/whoami")).json()["name"] == "phone 2"
+    agent = {"User-Agent": "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/140.0 Safari/537.36"}
+    await nobody.request("GET", await login_link(served), headers=agent)
+    _, third = await paired(served.client, "approve", name="chrome on linux")
+    assert (await third.request("GET", "/whoami")).json()["name"] == "chrome on linux 2"
 
 
 async def test_a_revoked_device_is_cut_off_in_the_middle_of_its_stream(
