@@ -243,6 +243,7 @@ async def test_what_the_log_refuses_in_mid_turn_is_an_error_packet(
         ({"content": [{"type": "image", "data": "AA=="}]}, 422, "content[0]"),
         ({"content": [{"type": "film"}]}, 422, "content[0]"),
         ({"content": ["text"]}, 422, "content[0]"),
+        ({"content": [{"type": "text", "text": "a"}] * 1001}, 422, "content"),
         ({"content": "a", "client_request_id": ""}, 422, "client_request_id"),
         ({"content": "a", "clientRequestId": "1"}, 422, "clientRequestId"),
         ({"message": "a"}, 422, "message"),

@@ -27,6 +27,7 @@ from .policy import Policy, parse_policy
 
 __all__ = [
     "COMMANDS",
+    "MOST_BLOCKS",
     "ACPCommand",
     "AnswerQuestionCommand",
     "ApproveToolCallCommand",
@@ -55,7 +56,9 @@ __all__ = [
 PermissionPolicy = Policy
 Name: TypeAlias = Annotated[str, Meta(min_length=1)]
 """An id or another text that must say something."""
-Message: TypeAlias = str | list[ContentBlock]
+MOST_BLOCKS = 1000
+"""Content blocks of one message. Each is checked, stored and told by itself, which holds up everybody for a moment."""
+Message: TypeAlias = str | Annotated[list[ContentBlock], Meta(max_length=MOST_BLOCKS)]
 """Plain text, or (added) content blocks as ACP has them."""
 Remember: TypeAlias = Literal["once", "session", "project", "everywhere"]
 """How far a decision reaches."""

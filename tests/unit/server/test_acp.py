@@ -538,11 +538,12 @@ async def test_a_seq_can_be_gone_on_from_when_nothing_more_of_it_follows(tmp_pat
         assert "more" not in second
 
 
-async def test_an_empty_prompt_is_refused_by_name(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [0, 1001])
+async def test_a_prompt_without_blocks_or_with_too_many_is_refused_by_name(tmp_path: Path, count: int) -> None:
     async with hub_of(tmp_path) as hub, editing(hub) as editor:
         session_id = await opened(editor, tmp_path)
         with pytest.raises(RequestError) as caught:
-            await editor.agent.prompt(session_id=session_id, prompt=[])
+            await editor.agent.prompt(session_id=session_id, prompt=[text_block("a")] * count)
         assert caught.value.data["field"] == "prompt"
 
 

@@ -19,6 +19,7 @@ from ...hub.errors import HubError
 from ...hub.provisions import without_ours
 from ...hub.session import HubSession
 from ...hub.turns import Prompt
+from ...model.commands import MOST_BLOCKS
 from .answers import prompt_answer, refusing
 from .attachments import Attachments
 from .opening import ours
@@ -59,8 +60,10 @@ class Prompts:
         self, session: HubSession, content: list[Any], meta: Mapping[str, Any] | None, cancelled: asyncio.Event
     ) -> schema.PromptResponse:
         """Raises RequestError."""
-        if not content:
-            raise RequestError.invalid_params({"field": "prompt", "reason": "expected at least one content block"})
+        if not 0 < len(content) <= MOST_BLOCKS:
+            raise RequestError.invalid_params(
+                {"field": "prompt", "reason": f"expected 1 to {MOST_BLOCKS} content blocks"}
+            )
         request_id = ours(meta).get("clientRequestId")
         async with self._sending[session.id]:  # a prompt may take longer to be sent than the one behind it
             await self._attachments.opened(session)
