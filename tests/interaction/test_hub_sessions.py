@@ -203,6 +203,30 @@ async def test_a_paused_session_starts_no_turn_until_it_is_resumed(tmp_path: Pat
         assert [event.type for event in events].count("session:paused") == 2
 
 
+@pytest.mark.parametrize("is_begun", [False, True])
+async def test_a_pause_outlives_the_turn_and_the_agent_that_are_on_their_way(tmp_path: Path, is_begun: bool) -> None:
+    async with odd_hub(tmp_path / "home", "resume") as hub, asyncio.timeout(PATIENCE):
+        session = await hub.start_session("odd", tmp_path)
+        for _ in ("a new agent", "one that is started anew"):
+            before = session.state.seq
+            running = await session.send("echo now")
+            if is_begun:
+                await until(session, fact("turn_started"), before)
+            session.pause()
+            waiting = await session.send("echo later")
+            assert (await running.done).stop_reason == "end_turn"
+            await session.committed()
+            assert (session.status, waiting.done.done()) == ("paused", False)
+            session.resume()
+            assert (await waiting.done).stop_reason == "end_turn"
+            await hub.release(session.id)
+            session = await hub.session(session.id)
+            assert session.status == "idle"
+        events = await history(hub.log, session.id)
+        check(events)
+        assert {"session:started", "session:resumed"} <= {event.type for event in events}
+
+
 async def test_a_terminated_session_is_over_for_good(tmp_path: Path) -> None:
     async with odd_hub(tmp_path / "home", "resume") as hub, asyncio.timeout(PATIENCE):
         session = await hub.start_session("odd", tmp_path)

@@ -19,6 +19,8 @@ class Stream:
     def __init__(self, session_id: str, status: SessionStatus) -> None:
         self.session_id = session_id
         self.status = status
+        self.is_held = status == "paused"
+        """Whether no turn begins until the pause is over. A turn, or an agent, that was on its way ends no pause."""
         self.now = ""
         self.source: bytes | None = DERIVED
         self.waiting: dict[str, SessionStatus] = {}
@@ -38,6 +40,8 @@ class Stream:
             asked = set(self.waiting.values())
             status = "waiting_for_approval" if "waiting_for_approval" in asked else "waiting_for_input"
         self.move(status, because)
+        if self.is_held and self.status == "idle":
+            self.move("paused")
         return event
 
     def move(self, status: SessionStatus, because: str | None = None) -> None:

@@ -171,8 +171,9 @@ class Translator:
         return self._stream.take()
 
     def resumed(self, now: str, *, previous: str | None = None, result: Any = None) -> list[ACPEvent]:
-        """The agent answered `session/load` or `session/resume`, or a pause is over."""
+        """The agent answered `session/load` or `session/resume` with `result`; without one, a pause is over."""
         self._stream.now = now
+        self._stream.is_held = self._stream.is_held and result is not None
         if self.turn is None:
             self._close("unfinished", "The session was resumed; how the tool call ended was not told.", "end_turn")
         with self._stream.unsourced():
@@ -192,6 +193,7 @@ class Translator:
     def paused(self, now: str, reason: str | None = None) -> list[ACPEvent]:
         """No further turn begins until the session is resumed."""
         self._stream.now = now
+        self._stream.is_held = True
         with self._stream.unsourced():
             self._stream.emit(SessionPausedEvent, reason=sound(reason))
         return self._stream.take()
