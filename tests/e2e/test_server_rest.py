@@ -218,7 +218,8 @@ async def test_what_is_wrong_in_a_change_changes_nothing(tmp_path: Path) -> None
 async def test_a_policy_needs_more_than_the_right_to_prompt(tmp_path: Path) -> None:
     async with serving(tmp_path) as served:
         client = Client(served.port, token=(await pair(served, "read", "prompt"))["credential"])
-        body = {"agent": "demo", "cwd": str(tmp_path)}
+        (tmp_path / "work").mkdir()
+        body = {"agent": "demo", "cwd": str(tmp_path / "work")}
         own = await client.request("POST", "/sessions", body)
         assert own.status == 201
         policy = {"policy": {"autoApprove": {"commands": True}}}

@@ -23,6 +23,7 @@ from ..model.records import SessionStatus, SessionSummary
 from ..model.session import Approval, Question, Session
 from . import audit
 from .operations import Body, Call, Operation, Query, json_response, need
+from .places import may_work_in
 from .queue import Queued
 from .titles import LONGEST_TITLE, checked_title
 
@@ -169,7 +170,7 @@ async def start(call: Call, *, field: str = "client_request_id") -> Response:
 
 async def _start(call: Call) -> Response:
     body: NewSession = call.body
-    if body.policy is not None:
+    if body.policy is not None or not await may_work_in(call.server.hub, call.caller, body.cwd):
         need(call.caller, "admin")
     session = await call.server.hub.start_session(
         body.agent,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from websockets.asyncio.client import connect
 
 from pilothouse.server.callers import SCOPES
-from tests.support.attacks import SCOPED, Attempts, paired, state, target
+from tests.support.attacks import SCOPED, Attempts, bearer, paired, state, target
 from tests.support.http_client import Client
+from tests.support.lanes import lane
 from tests.support.servers import Served
 
 
@@ -75,3 +78,26 @@ async def test_scopes_cannot_be_claimed_by_who_pairs(served: Served, nobody: Cli
     offer = (await served.client.request("POST", "/pairings", {"scopes": ["read"]})).json()
     wish = {"ticket": offer["ticket"], "code": offer["code"], "scopes": ["admin"]}
     attempts.refused(await nobody.request("POST", "/pair", wish), 422)
+
+
+async def test_nobody_but_the_owner_has_a_session_in_the_hubs_own_directory(
+    served: Served, attempts: Attempts, project: Path
+) -> None:
+    home = served.hub.home
+    assert home is not None
+    (project / "link").symlink_to(home)
+    _, device = await paired(served.client, "read", "prompt", "approve")
+    before = await state(served.hub)
+    async with lane(served.port, device.token) as consumer:
+        for number, cwd in enumerate((str(home), f"{home}/", f"{home}/../{home.name}", f"{project}/link")):
+            attempts.refused(await device.request("POST", "/sessions", {"agent": "demo", "cwd": cwd}), 403)
+            await consumer.say("start_session", agent="demo", cwd=cwd, commandId=str(number))
+            refused = await consumer.until("command_result")
+            assert refused["error"]["details"] == {"scope": "admin"}
+            async with connect(f"ws://127.0.0.1:{served.port}/acp", additional_headers=bearer(device)) as client:
+                params = {"cwd": cwd, "mcpServers": []}
+                await client.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": params}))
+                assert json.loads(await client.recv())["error"]["data"]["scope"] == "admin"
+    assert await state(served.hub) == before
+    assert (await served.client.request("POST", "/sessions", {"agent": "demo", "cwd": str(home)})).status == 201
+    assert (await device.request("POST", "/sessions", {"agent": "demo", "cwd": str(project)})).status == 201

@@ -26,8 +26,9 @@ from ...log.records import SessionRecord
 from ...offer import TOKEN_METHOD
 from .. import audit
 from ..callers import Caller, Scope
+from ..places import may_work_in
 from ..titles import checked_title
-from .answers import refusing, request_error, setup, wire
+from .answers import forbidden, refusing, request_error, setup, wire
 from .asking import Asking
 from .attachments import Attachments
 from .entrance import Authenticate, Entrance
@@ -128,6 +129,7 @@ class AcpFace:
     ) -> schema.NewSessionResponse:
         caller = self._allowed("prompt", "read")
         self._attachments.check_room()
+        await self._check_place(caller, cwd)
         given = given_by(caller, mcp_servers, additional_directories, field_meta)
         named = ours(field_meta).get("agent")
         name, choosable = self._agent(named), not isinstance(named, str)
@@ -184,8 +186,10 @@ class AcpFace:
         field_meta: dict[str, Any] | None = None,
     ) -> schema.ForkSessionResponse:
         """A session of its own with the history of this one; what comes of it from now on."""
-        given = given_by(self._allowed("prompt", "read"), mcp_servers, additional_directories, field_meta)
+        caller = self._allowed("prompt", "read")
+        given = given_by(caller, mcp_servers, additional_directories, field_meta)
         self._attachments.check_room()
+        await self._check_place(caller, cwd)
         forking = self._hub.fork_session(session_id, cwd=cwd or None, provisions=given.provisions)
         fork, inherited = await refusing(forking)
         self._write_down("session/fork", fork.id)
@@ -348,6 +352,11 @@ class AcpFace:
         except HubClosing as exc:
             raise request_error(exc) or exc from None
         return caller
+
+    async def _check_place(self, caller: Caller, cwd: str) -> None:
+        """Raises RequestError for who may not have a session there."""
+        if not await may_work_in(self._hub, caller, cwd):
+            raise forbidden(caller.name, "admin")
 
     def _write_down(self, method: str, session_id: str) -> None:
         """What a client changes is written down as requests are, with who it is."""
