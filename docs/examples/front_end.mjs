@@ -63,8 +63,8 @@ while (state.isStreaming) {
     }
   } catch (error) {
     if (error.final) throw error;
-    await new Promise((resolve) => setTimeout(resolve, 200));
   }
+  if (state.isStreaming) await new Promise((resolve) => setTimeout(resolve, 200));
 }
 
 process.stdout.write(state.messageContent.trimEnd() + "\n");
