@@ -27,7 +27,6 @@ from .policy import Policy, parse_policy
 
 __all__ = [
     "COMMANDS",
-    "MOST_BLOCKS",
     "ACPCommand",
     "AnswerQuestionCommand",
     "ApproveToolCallCommand",
