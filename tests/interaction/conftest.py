@@ -1,4 +1,4 @@
-"""For tests of the hub with real agents: a directory to work in, and Claude Code's adapter over a stand-in program.
+"""For tests of the hub: a directory to work in, one of records, and Claude Code's adapter over a stand-in program.
 Tests of other things have fixtures of their own by these names, or none.
 """
 
@@ -28,3 +28,9 @@ def claude(tmp_path: Path) -> AgentSpec:
     assert launch is not None
     env = {"PILOTHOUSE_CLAUDE": cli, "CLAUDE_CONFIG_DIR": str(tmp_path / "cli-home")}
     return AgentSpec(name="claude-code", command=launch.command, env=env)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Where another program keeps the records of its sessions."""
+    return tmp_path / "demo"

@@ -22,11 +22,6 @@ from tests.support.records import Holders, append, finder, holder_of, program, s
 from tests.support.servers import agent_specs
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    return tmp_path / "demo"
-
-
 @contextlib.asynccontextmanager
 async def open_hub(
     home: Path, place: Path, holders: Holders | None = None, *, agents: dict[str, AgentSpec] | None = None

@@ -17,11 +17,12 @@ from pilothouse.hub.hub import Hub
 from pilothouse.hub.session import HubSession
 from pilothouse.hub.watching import Watched
 from pilothouse.model.events import Event
-from tests.interaction.test_hub_adopting import begun, events_of, one, open_hub, place, running, watching
+from tests.interaction.test_hub_adopting import begun, events_of, one, open_hub, running, watching
 from tests.support.hubs import PATIENCE, check, facts, said, until
 from tests.support.records import DemoReader, Holders, append, holder_of, says
+from tests.support.watching import prompts
 
-__all__ = ["begun", "place"]
+__all__ = ["begun"]
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,11 +34,6 @@ def elsewhere(path: Path, prompt: str, answer: str, name: str) -> None:
         {"update": says(prompt, f"user-{name}", user=True)},
         {"update": says(answer, f"agent-{name}")},
     )
-
-
-def prompts(events: list[Event]) -> list[str]:
-    done: Any = [event for event in events if event.type == "message:complete"]
-    return ["".join(part.text for part in event.content) for event in done if event.role == "user"]
 
 
 def foreign(events: list[Event]) -> int:

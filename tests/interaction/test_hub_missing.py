@@ -13,9 +13,10 @@ from pilothouse.adapters.discovery.finder import Finder
 from pilothouse.hub import feed
 from pilothouse.hub.hub import Hub
 from pilothouse.model.discovery import DiscoveredSession
-from tests.interaction.test_hub_watching import ID, TOUR, Packaged, found, open_hub, told
+from tests.interaction.test_hub_packages import Packaged
 from tests.support.hubs import PATIENCE
 from tests.support.records import DemoStore, append, says, write_record
+from tests.support.watching import ID, TOUR, found, open_hub, told
 
 FEW = 5
 MANY = 100
@@ -37,11 +38,6 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> type[Counted]:
     monkeypatch.setattr("tests.support.records.DemoStore", Counted)
     monkeypatch.setattr(Counted, "tries", 0)
     return Counted
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    return tmp_path / "demo"
 
 
 async def looks(hub: Hub) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
 import sys
@@ -15,65 +14,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilothouse.adapters.base import Adapter, AgentSession
-from pilothouse.adapters.discovery.finder import Finder
-from pilothouse.adapters.discovery.store import Problem, Reader, Step
+from pilothouse.adapters.discovery.store import Step
 from pilothouse.dialects.acp import to_updates
 from pilothouse.hub.errors import HubError, IllegalCommand
 from pilothouse.hub.hub import Hub
 from pilothouse.hub.leases import Leases
 from pilothouse.hub.session import HubSession
-from pilothouse.hub.told import Told
-from pilothouse.model.discovery import DiscoveredSession, StartSessionOptions
-from pilothouse.model.events import Event, MessageCompleteEvent, utc_now
-from pilothouse.model.records import TextContent
+from pilothouse.model.discovery import DiscoveredSession
+from pilothouse.model.events import Event, utc_now
 from tests.support.hubs import PATIENCE, check, fact, facts, history, said, until
-from tests.support.records import DemoReader, Holders, append, finder, says, write_record
+from tests.support.records import DemoReader, append, finder, says, write_record
 from tests.support.servers import agent_specs
+from tests.support.watching import ID, TOUR, found, idle, open_hub, prompts, told
 
 ROOT = Path(__file__).parents[2]
-ID = "demo-1-0123abcd"
-TOUR = [
-    says("Fix it", "u1", user=True),
-    says("I look. ", "a1"),
-    {"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Read a file", "kind": "read", "status": "pending"},
-    {"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "completed"},
-    says("Done.", "a2"),
-]
-
-
-@contextlib.asynccontextmanager
-async def open_hub(home: Path, place: Path, holders: Holders | None = None) -> AsyncIterator[Hub]:
-    async with Hub(home=home, agents=agent_specs(home)) as hub:
-        made = finder(place, home, holders)
-        hub.discovery.prepare(lambda: made, Leases(home / "leases", home))
-        await hub.discovery.begin()
-        yield hub
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    return tmp_path / "demo"
-
-
-async def found(hub: Hub, session_id: str = ID) -> DiscoveredSession:
-    return await hub.discovery.find("demo", session_id)
-
-
-async def told(session: HubSession, text: str) -> Event:
-    return await until(session, lambda event: text in str(getattr(event, "delta", "")))
-
-
-def prompts(events: list[Event]) -> list[str]:
-    """What its user said."""
-    done: Any = [event for event in events if event.type == "message:complete"]
-    return ["".join(part.text for part in event.content) for event in done if event.role == "user"]
-
-
-async def idle(session: HubSession) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while session.status != "idle" or not session.state.seq:
-            await asyncio.sleep(0.01)
 
 
 async def test_history_is_told_like_a_session_of_our_own(tmp_path: Path, place: Path) -> None:
@@ -469,7 +423,7 @@ async def test_events_have_the_time_that_the_record_tells_and_none_of_the_future
 PROGRAM = """
 import asyncio, sys
 from pathlib import Path
-from tests.interaction.test_hub_watching import ID, found, open_hub
+from tests.support.watching import ID, found, open_hub
 async def main(home):
     async with open_hub(home, home / "demo") as hub:
         session = await hub.watch_session(await found(hub))
@@ -528,250 +482,6 @@ async def test_a_turn_whose_program_was_killed_ends(
         await idle(session)
 
 
-class Scripted(Reader):
-    """Steps that a test gives, then nothing."""
-
-    def __init__(self, *steps: Step | Exception) -> None:
-        self.steps = list(steps)
-        self.is_closed = False
-
-    def read(self) -> Step:
-        step = self.steps.pop(0) if self.steps else Step()
-        if isinstance(step, Exception):
-            raise step
-        return step
-
-    def close(self) -> None:
-        self.is_closed = True
-
-
-class Stale(Scripted):
-    """The record of a program that was killed in the middle: it says for ever that work is going on."""
-
-    looks = 0
-
-    def read(self) -> Step:
-        self.looks += 1
-        step = super().read()
-        return step if step.updates else Step(status="running")
-
-
-async def scripted(hub: Hub, monkeypatch: pytest.MonkeyPatch, *readers: Scripted) -> HubSession:
-    waiting = list(readers)
-
-    async def reader(agent: str, session_id: str) -> Reader:
-        return waiting.pop(0) if len(waiting) > 1 else waiting[0]
-
-    monkeypatch.setattr(hub.discovery.finder, "reader", reader)
-    return await hub.watch_session(await found(hub))
-
-
-async def test_what_a_record_says_of_a_program_that_is_gone_is_not_believed_until_it_goes_on(
-    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pilothouse.hub.feed.POLL", 0.02)
-    open_turn = [*TOUR, says("Go on", "u2", user=True)]
-    write_record(place, ID, tmp_path, open_turn)
-    reader = Stale(Step(updates=open_turn, status="running"))
-    async with open_hub(tmp_path, place) as hub:
-        session = await scripted(hub, monkeypatch, reader)
-        await until(session, lambda event: fact("turn_ended")(event) and event.data["stopReason"] == "interrupted")  # type: ignore[attr-defined]
-        seen = reader.looks
-        async with asyncio.timeout(PATIENCE):
-            while reader.looks < seen + 3:
-                await asyncio.sleep(0.01)
-        assert session.status == "idle"
-        reader.steps += [Step(updates=[says("Here I am.", "a8")], status="running")]
-        await told(session, "Here I am.")
-        starts = facts(await history(hub.log, session.id), "turn_started")
-        assert len(starts) == 3  # the tour, the one that broke off, and what goes on
-
-
-async def test_a_record_that_was_rewritten_is_told_once_and_that_it_was(
-    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_record(place, ID, tmp_path)
-    steps = (Step(updates=TOUR, status="idle"), Step(), Step(updates=[*TOUR, says("New.", "a7")], restarted=True))
-    async with open_hub(tmp_path, place) as hub:
-        monkeypatch.setattr("pilothouse.hub.feed.POLL", 0.05)
-        session = await scripted(hub, monkeypatch, Scripted(*steps, Step(status="idle")))
-        await told(session, "New.")
-        await idle(session)
-        events = await history(hub.log, session.id)
-        check(events)
-        assert said(events) == "I look. Done.New."
-        assert len(facts(events, "record_restarted")) == 1
-
-
-async def test_a_record_that_was_cut_and_grows_back_is_told_once(
-    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_record(place, ID, tmp_path)
-    steps = (Step(updates=TOUR, status="idle"), Step(), Step(updates=TOUR[:2], restarted=True), Step(status="running"))
-    back = (Step(updates=TOUR[2:4]), Step(), Step(updates=[TOUR[4], says("New.", "a7")]), Step(status="idle"))
-    async with open_hub(tmp_path, place) as hub:
-        monkeypatch.setattr("pilothouse.hub.feed.POLL", 0.02)
-        session = await scripted(hub, monkeypatch, Scripted(*steps, *back))
-        await told(session, "New.")
-        await idle(session)
-        events = await history(hub.log, session.id)
-        check(events)
-        assert said(events) == "I look. Done.New."
-        assert prompts(events) == ["Fix it"]
-
-
-async def test_what_changes_before_changes_are_noticed_is_told_soon(
-    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pilothouse.hub.feed.POLL", 600.0)  # nobody looks by himself
-    monkeypatch.setattr("pilothouse.hub.feed.SLOWEST", 600.0)
-    path = write_record(place, ID, tmp_path, TOUR)
-    async with open_hub(tmp_path, place) as hub:
-        session = await hub.watch_session(await found(hub))
-        await hub.discovery.told(session.id)
-        watcher: Any = hub.discovery.finder
-        assert not watcher._watcher.looked.is_set()
-        append(path, {"update": says("Early.", "a7")})
-        await told(session, "Early.")
-
-
-async def test_a_reader_that_raises_is_read_anew_and_nothing_is_told_twice(
-    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pilothouse.hub.feed.AGAIN", 0.01)
-    write_record(place, ID, tmp_path)
-    first = Scripted(Step(updates=TOUR[:3]), RuntimeError("the disk is gone"))
-    second = Scripted(Step(updates=TOUR), Step(status="idle"))
-    async with open_hub(tmp_path, place) as hub:
-        session = await scripted(hub, monkeypatch, first, second)
-        await told(session, "Done.")
-        await idle(session)
-        assert said(await history(hub.log, session.id)) == "I look. Done."
-        assert first.is_closed
-
-
-async def test_a_record_that_cannot_be_read_for_a_moment_is_not_told_again(
-    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pilothouse.hub.feed.AGAIN", 0.01)
-    path = write_record(place, ID, tmp_path, TOUR)
-    async with open_hub(tmp_path, place) as hub:
-        session = await hub.watch_session(await found(hub))
-        await hub.discovery.told(session.id)
-    append(path, {"update": says("More.", "a7")})
-    read, locked = DemoReader.read, [Problem(path="/x", message="it cannot be read: database is locked")]
-    failures = [Step(problems=locked, status="idle", failed=True)] * 2
-
-    def reading(self: DemoReader) -> Step:
-        return failures.pop() if failures else read(self)
-
-    monkeypatch.setattr(DemoReader, "read", reading)
-    async with open_hub(tmp_path, place) as hub:
-        session = await hub.session(session.id)
-        await told(session, "More.")
-        await hub.discovery.told(session.id)
-        events = await history(hub.log, session.id)
-        check(events)
-        assert said(events) == "I look. Done.More."
-        assert prompts(events) == ["Fix it"]
-        assert len(facts(events, "record_unreadable")) == 1
-
-
-async def test_a_record_that_went_elsewhere_is_found_there_and_nothing_is_told_twice(
-    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pilothouse.hub.feed.AGAIN", 0.01)
-    monkeypatch.setattr("pilothouse.hub.feed.POLL", 0.01)
-    write_record(place, ID, tmp_path)
-    gone = [Step(problems=[Problem(path="/x", message="it is gone")], failed=True)] * 9
-    first = Scripted(Step(updates=TOUR), Step(status="idle"), *gone)
-    second = Scripted(Step(updates=TOUR), Step(updates=[says("New.", "a7")]), Step(status="idle"))
-    async with open_hub(tmp_path, place) as hub:
-        session = await scripted(hub, monkeypatch, first, second)
-        await told(session, "New.")
-        await idle(session)
-        assert said(await history(hub.log, session.id)) == "I look. Done.New."
-        assert first.is_closed
-
-
-async def test_a_record_that_stays_unreadable_is_not_adopted_and_ends_no_feed(
-    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pilothouse.hub.feed.AGAIN", 0.01)
-    write_record(place, ID, tmp_path, TOUR)
-    read = DemoReader.read
-    async with open_hub(tmp_path, place) as hub:
-        monkeypatch.setattr(DemoReader, "read", lambda self: Step(failed=True))
-        async with asyncio.timeout(PATIENCE):
-            with pytest.raises(HubError, match="could not be read to its end"):
-                await hub.adopt_session(await found(hub))
-        monkeypatch.setattr(DemoReader, "read", read)
-        session = await hub.adopt_session(await found(hub))
-        assert said(await history(hub.log, session.id)) == "I look. Done."
-
-
-async def test_records_that_never_come_back_keep_no_other_from_being_told_and_no_hub_from_ending(
-    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As those of a disk that is gone: more of them than a loop has threads for what blocks."""
-    go, begun = threading.Event(), threading.Semaphore(0)
-    read, hanging = DemoReader.read, [f"demo-1-{number:08x}" for number in range(40)]
-
-    def reading(self: DemoReader) -> Step:
-        if self._path.stem in hanging:
-            begun.release()
-            go.wait(PATIENCE)
-        return read(self)
-
-    monkeypatch.setattr(DemoReader, "read", reading)
-    for session_id in (*hanging, ID):
-        write_record(place, session_id, tmp_path, TOUR)
-    try:
-        async with asyncio.timeout(PATIENCE), open_hub(tmp_path, place) as hub:
-            for session_id in hanging:
-                await hub.watch_session(await found(hub, session_id))
-            session = await hub.watch_session(await found(hub))
-            await told(session, "Done.")
-            while not begun.acquire(blocking=False):
-                await asyncio.sleep(0.01)
-        assert not go.is_set()
-    finally:
-        go.set()
-
-
-async def test_a_problem_of_a_record_is_told_once(tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_record(place, ID, tmp_path)
-    bad = [Problem(path="/x", message="line 3 is no JSON")]
-    steps = (Step(updates=TOUR[:2], problems=bad), Step(updates=TOUR[2:], problems=bad), Step(status="idle"))
-    async with open_hub(tmp_path, place) as hub:
-        session = await scripted(hub, monkeypatch, Scripted(*steps))
-        await told(session, "Done.")
-        await idle(session)
-        assert facts(await history(hub.log, session.id), "record_unreadable") == [
-            {"path": "/x", "reason": "line 3 is no JSON"}
-        ]
-
-
-async def test_an_agent_that_waits_in_its_own_terminal_is_waiting_here(
-    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pilothouse.hub.feed.POLL", 0.02)
-    write_record(place, ID, tmp_path)
-    steps = [Step(updates=TOUR[:2], status="running"), Step(), Step(status="waiting")]
-    async with open_hub(tmp_path, place, Holders()) as hub:
-        monkeypatch.setattr(hub.discovery.finder, "session", lambda *_: asyncio.sleep(0, result=waiting))
-        waiting = msgspec.structs.replace((await hub.discovery.finder.sessions()).sessions[0], status="waiting")  # type: ignore[union-attr, call-overload]
-        reader = Scripted(*steps)
-        session = await scripted(hub, monkeypatch, reader)
-        async with asyncio.timeout(PATIENCE):
-            while session.status != "waiting_for_input":
-                await asyncio.sleep(0.01)
-        reader.steps += [Step(updates=TOUR[2:], status="idle")]
-        await told(session, "Done.")
-        await idle(session)
-        check(await history(hub.log, session.id))
-
-
 async def test_a_permission_can_be_parked_in_a_watched_session(tmp_path: Path, place: Path) -> None:
     write_record(place, ID, tmp_path, TOUR)
     call = {"toolCallId": "t9", "title": "rm -rf build", "kind": "execute", "rawInput": {"command": "rm -rf build"}}
@@ -797,114 +507,6 @@ async def test_a_permission_can_be_parked_in_a_watched_session(tmp_path: Path, p
             await asking
         await session.committed()
         assert await hub.approvals() == []
-
-
-class Packaged(Adapter):
-    """An adapter of a package that finds a session by itself and follows it."""
-
-    name = "packaged"
-
-    def __init__(self) -> None:
-        self.session = Followed()
-
-    def get_capabilities(self) -> Any:
-        raise NotImplementedError
-
-    async def is_installed(self) -> bool:
-        return True
-
-    async def get_version(self) -> str | None:
-        return None
-
-    async def discover_sessions(self) -> list[DiscoveredSession]:
-        at = "2026-01-01T00:00:00Z"
-        fields = {"project_path": "/p", "project_name": "p", "created_at": at, "last_activity": at}
-        return [DiscoveredSession(id="x", agent="packaged", **fields)]
-
-    async def attach_to_session(self, session_id: str) -> AgentSession:
-        return self.session
-
-    async def start_session(self, options: StartSessionOptions) -> AgentSession:
-        raise NotImplementedError
-
-
-class Followed(AgentSession):
-    session_id = "x"
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        self.callbacks: list[Any] = []
-        self.is_detached = False
-
-    @property
-    def capabilities(self) -> Any:
-        raise NotImplementedError
-
-    def on_event(self, callback: Any) -> Any:
-        self.callbacks.append(callback)
-        return lambda: self.callbacks.remove(callback)
-
-    async def execute(self, command: Any) -> None:
-        raise NotImplementedError
-
-    async def get_history(self) -> list[Event]:
-        return list(self.events)
-
-    async def detach(self) -> None:
-        self.is_detached = True
-
-    def says(self, text: str, role: Any = "assistant") -> None:
-        number = len(self.events) + 1
-        content = [TextContent(text=text)]
-        event = MessageCompleteEvent(
-            seq=number, session_id="x", timestamp=utc_now(), message_id=f"m{number}", role=role, content=content
-        )
-        self.events.append(event)
-        for callback in self.callbacks:
-            callback(event)
-
-
-async def test_a_session_that_an_adapter_of_a_package_follows_is_told_once_also_after_a_restart(tmp_path: Path) -> None:
-    adapter = Packaged()
-    adapter.session.says("Hello", "user")
-    adapter.session.says("Hi.")
-    session_id = ""
-    for words in ("Live.", "Later."):
-        adapter.session.is_detached = False
-        async with Hub(home=tmp_path, agents={}) as hub:
-            made = Finder([], [adapter])
-            hub.discovery.prepare(lambda made=made: made, None)  # type: ignore[misc]
-            session = await hub.watch_session(await hub.discovery.find("packaged", "x"))
-            session_id = session_id or session.id
-            assert session.id == session_id
-            await hub.discovery.told(session.id)
-            adapter.session.says(words)
-            await told(session, words)
-        assert adapter.session.is_detached
-        assert adapter.session.callbacks == []
-    async with Hub(home=tmp_path, agents={}) as hub:
-        events = await history(hub.log, session_id)
-        assert said(events) == "Hi.Live.Later."
-        assert prompts(events) == ["Hello"]
-
-
-async def test_an_event_of_a_package_that_is_not_what_it_should_be_costs_nothing_but_itself(tmp_path: Path) -> None:
-    adapter = Packaged()
-    odd: Any = None
-    adapter.session.says("Hello", "user")
-    adapter.session.says("Hi.")
-    at = {"seq": 3, "session_id": "x", "timestamp": utc_now(), "message_id": "m3"}
-    nonsense = MessageCompleteEvent(**at, role=odd, content=odd)
-    adapter.session.events.insert(1, nonsense)
-    async with Hub(home=tmp_path, agents={}) as hub:
-        made = Finder([], [adapter])
-        hub.discovery.prepare(lambda: made, None)
-        session = await hub.watch_session(await hub.discovery.find("packaged", "x"))
-        await told(session, "Hi.")
-        adapter.session.callbacks[0](nonsense)
-        adapter.session.says("Live.")
-        await told(session, "Live.")
-        assert said(await history(hub.log, session.id)) == "Hi.Live."
 
 
 async def test_a_session_that_is_ended_here_is_told_no_more(tmp_path: Path, place: Path) -> None:
@@ -974,39 +576,3 @@ async def test_a_feed_whose_session_is_gone_ends(tmp_path: Path, place: Path, mo
         feed.wake()
         async with asyncio.timeout(PATIENCE):
             await asyncio.wait((feed._task,))
-
-
-def test_texts_that_come_in_other_pieces_are_told_once() -> None:
-    known = Told()
-    for text in ("Hel", "lo"):
-        known.remember(msgspec.json.encode(says(text, "m")))
-    whole = says("Hello world", "m")
-    assert known.rest(whole, msgspec.json.encode(whole)) == says(" world", "m")
-    again = says("Hello", "m")
-    assert known.rest(again, msgspec.json.encode(again)) == again
-
-
-def test_a_call_that_comes_with_its_end_is_told_by_its_end_alone() -> None:
-    started = {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "x", "status": "pending"}
-    ended = {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "x", "status": "completed"}
-    known = Told()
-    known.remember(msgspec.json.encode(started))
-    assert known.rest(ended, msgspec.json.encode(ended)) == {**ended, "sessionUpdate": "tool_call_update"}
-    known.remember(msgspec.json.encode({"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed"}))
-    assert known.rest(ended, msgspec.json.encode(ended)) is None
-
-
-def test_the_same_update_twice_is_two_updates() -> None:
-    plan = {"sessionUpdate": "plan", "entries": []}
-    source = msgspec.json.encode(plan)
-    known = Told()
-    known.remember(source)
-    assert known.rest(plan, source) is None
-    assert known.rest(plan, source) == plan
-
-
-def test_notices_are_no_part_of_what_was_told() -> None:
-    known = Told()
-    known.remember(b'{"stopReason": "end_turn"}')
-    known.remember(b"no JSON")
-    assert known.rest({"sessionUpdate": "x"}, b'{"sessionUpdate": "x"}') == {"sessionUpdate": "x"}
