@@ -27,6 +27,19 @@ async def test_a_call_that_is_told_to_run_before_it_is_asked_about_did_not_act_w
         check(events)
 
 
+async def test_a_call_that_is_done_although_it_was_denied_is_flagged(tmp_path: Path) -> None:
+    async with odd_hub(tmp_path / "home") as hub, asyncio.timeout(PATIENCE):
+        session = await hub.start_session("odd", tmp_path)
+        prompt = await session.send("runs-then-asks /etc/passwd")
+        asked = await until(session, "approval:requested")
+        await session.decide(asked.request_id, approved=False)  # type: ignore[attr-defined]
+        await prompt.done
+        events = await history(hub.log, session.id)
+        flagged = {"toolCallId": "w1", "name": "Write", "riskLevel": "critical", "denied": True}
+        assert facts(events, "acted_without_asking") == [flagged]
+        check(events)
+
+
 async def test_a_file_that_is_not_there_is_told_by_the_name_that_agents_look_for(tmp_path: Path) -> None:
     """Gemini and those made from it write a new file only if the error of reading it has one of a few words in it."""
     async with odd_hub(tmp_path / "home") as hub, asyncio.timeout(PATIENCE):

@@ -43,6 +43,16 @@ async def session(hub: Hub, project: Path) -> HubSession:
 # -- turns --------------------------------------------------------------------------------------------------------
 
 
+async def test_what_an_agent_says_by_the_first_name_of_updates_is_said_in_its_place(
+    hub: Hub, session: HubSession
+) -> None:
+    first = "dict(sessionUpdate='agent_message_chunk', content=dict(type='text', text='two '))"
+    params = f"dict(sessionId=agent.session, update={first})"
+    legacy = f"agent.send(dict(method='acp/notification/session_update', params={params}))"
+    await session.prompt(f"agent.say('one '); {legacy}; agent.say('three')")
+    assert said(await history(hub.log, session.id)) == "one two three"
+
+
 async def test_the_death_of_an_idle_agent_is_told_once_and_never_ends_the_turn_that_has_just_begun(
     hub: Hub, session: HubSession
 ) -> None:

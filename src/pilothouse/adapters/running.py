@@ -20,6 +20,7 @@ from ..acp.dispatch import session_of
 from ..acp.errors import ConnectionClosed, RequestError
 from ..acp.lanes import Handler, Updates
 from ..acp.process import CommandNotFound, StderrTail, describe_end, kill, kin, spawn, stop
+from ..acp.routing import LEGACY_UPDATE
 from ..acp.transport import PipeLink
 from ..acp.watching import Diagnostic
 from ..model.marks import HUB
@@ -109,7 +110,7 @@ class Dispatch:
         return Updates(self._owner.updated, _without_meta, self._owner.several_updated)
 
     def notification(self, method: str, params: Raw | None) -> tuple[str | None, Handler, dict[str, Any]]:
-        if method == "session/update":
+        if method in ("session/update", LEGACY_UPDATE):
             # not what the fast decoder takes; whatever it is, the translator makes something of it
             values = _values(params)
             update = values.get("update") if isinstance(values, dict) else values

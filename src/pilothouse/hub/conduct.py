@@ -1,9 +1,9 @@
 """Whether an agent keeps to what it was allowed: what it did by itself, and what it asks the hub to do for it.
 
-What a tool did without the approval that it should have had is flagged afterwards; nobody can do more about that. Files
-and programs that go through the hub are held against the rules before: what a rule denies, and what was denied in this
-turn and never allowed, is not done. What nobody was asked about is done, because agents may have their user's leave by
-ways of their own, and flagged.
+What a tool did without the approval that it should have had, or although it was denied, is flagged afterwards; nobody
+can do more about that. Files and programs that go through the hub are held against the rules before: what a rule
+denies, and what was denied in this turn and never allowed, is not done. What nobody was asked about is done, because
+agents may have their user's leave by ways of their own, and flagged.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from ..model.events import (
 from ..model.policy import Rule, decide
 from ..model.records import DiffPreview
 from ..model.risk import Level, assess_risk, worst
+from ..model.session import Approval
 from ..model.tools import command_text, file_paths
 from .recorder import Recorder
 from .refusals import Forbidden, shown
@@ -94,17 +95,30 @@ class Conduct:
                 self._running.pop(event.tool_call_id, None)
             elif type(event) is ToolCallResultEvent:
                 ran = self._running.pop(event.tool_call_id, None)
-                if ran is not None and not ran.requires_approval and self._should_have_asked(ran):
-                    data = {"toolCallId": ran.tool_call_id, "name": ran.name, "riskLevel": ran.risk_level}
-                    events += self._recorder.translator.fact("acted_without_asking", data, self._recorder.now())
+                if ran is not None and _is_risky(ran):
+                    events += self._judge(ran)
                 return
 
+    def _judge(self, ran: ToolCallExecutingEvent) -> list[ACPEvent]:
+        """What is to be said of a call that the agent says was done."""
+        asked = self._asked(ran)
+        denied = bool(asked) and asked[-1].approved is False and asked[-1].resolved_by != "cancelled"
+        if not denied and (ran.requires_approval or asked or not self._should_have_asked(ran)):
+            return []
+        data: dict[str, Any] = {"toolCallId": ran.tool_call_id, "name": ran.name, "riskLevel": ran.risk_level}
+        data |= {"denied": True} if denied else {}
+        return self._recorder.translator.fact("acted_without_asking", data, self._recorder.now())
+
+    def _asked(self, ran: ToolCallExecutingEvent) -> list[Approval]:
+        """The approvals of a call; some say that a call runs, and ask only then."""
+        index = self._recorder.session.index
+        call = index.calls.get(ran.tool_call_id)
+        if call is None or call.ended:  # an id may be used again: an earlier call does not count
+            return []
+        return [index.approvals[one] for one in call.approval_ids if one in index.approvals]
+
     def _should_have_asked(self, ran: ToolCallExecutingEvent) -> bool:
-        if ran.name in self._trusted or not _is_risky(ran):
-            return False
-        # some say that a call runs, and ask only then; an id may be used again, so an earlier call does not count
-        call = self._recorder.session.index.calls.get(ran.tool_call_id)
-        if call is not None and call.approval_ids and not call.ended:
+        if ran.name in self._trusted:
             return False
         return decide(self._standing.policy, ran.name, ran.input, self._cwd).outcome != "allow"
 

@@ -64,7 +64,7 @@ class Decisions:
             if preview.working_dir and preview.working_dir.rstrip("/") != root.rstrip("/"):
                 printer.indented(Text(f"in {title_of(preview.working_dir)}", style="dim"))
         elif preview is not None and preview.text and title_of(preview.text) not in title:
-            printer.indented(Text(shown(preview.text[:2000]), style="dim", overflow="fold"))
+            printer.indented(Text(shown(preview.text if whole else _head(preview.text)), style="dim", overflow="fold"))
 
     def resolved(self, event: ApprovalResolvedEvent) -> None:
         asked = self._open.pop(event.request_id, None)
@@ -107,6 +107,12 @@ class Decisions:
             else:
                 self.question(event)
             self._printer.out(Text("  waiting for an answer", style="bold yellow"))
+
+
+def _head(text: str) -> str:
+    """The first lines of a text, for who is not deciding on it just now."""
+    lines = text.split("\n")
+    return "\n".join(lines[:DIFF_LINES] + [f"… {len(lines) - DIFF_LINES:,} more lines"] * (len(lines) > DIFF_LINES))
 
 
 def _answer(data: Mapping[str, Any]) -> str:

@@ -246,7 +246,8 @@ class Screen(Printer):
         elif event.namespace == "pilothouse" and event.event_name == "question_answered":
             self.decisions.answered(data)
         elif (ended := self._calls.ended) is not None and _unasked(event) == ended:
-            self._calls.warn(ended, f"ran without asking ({title_of(str(data.get('riskLevel')))} risk)")
+            how = "although it was denied" if data.get("denied") else "without asking"
+            self._calls.warn(ended, f"ran {how} ({title_of(str(data.get('riskLevel')))} risk)")
         elif (event.namespace, event.event_name) in _FACTS:
             wording, style = _FACTS[event.namespace, event.event_name]
             self.note(wording.format_map(_Words(data)), style)

@@ -402,6 +402,14 @@ def test_a_permission_request_for_an_edit_too_large_to_compare_says_so() -> None
     assert "too large to be shown" in asked.preview.text
 
 
+def test_a_permission_request_for_a_write_without_a_diff_shows_the_text_that_would_be_written() -> None:
+    drive = Drive()
+    drive.call("c1", title="write", kind="other", rawInput={"path": "/work/app/a", "content": "all\nof it\n"})
+    asked = only(drive.ask("c1"), "approval:requested")
+    assert asked.preview.text.endswith("This would take its place:\nall\nof it\n")
+    assert "nobody sees it" not in asked.preview.text
+
+
 def test_the_question_about_a_call_does_not_change_what_the_call_is() -> None:
     drive = Drive()
     drive.call("c1", title="write", kind="edit", rawInput={"filePath": "/work/app/a", "content": "x"})

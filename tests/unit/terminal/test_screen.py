@@ -65,6 +65,23 @@ def test_the_end_of_a_call_waits_for_its_files_and_its_warning() -> None:
     ]
 
 
+def test_a_call_that_ran_although_it_was_denied_is_not_said_to_have_asked_nobody() -> None:
+    result = event("tool:result", toolCallId="c", name="Bash", output="", duration=0)
+    warned = custom("acted_without_asking", toolCallId="c", name="Bash", riskLevel="medium", denied=True)
+    assert drawn(*call("c", "make"), result, warned) == "✓ $ make  ⚠ ran although it was denied (medium risk)\n"
+
+
+@pytest.mark.parametrize(("whole", "last"), [(True, "line 499"), (False, "… 470 more lines")])
+def test_who_decides_sees_all_of_a_long_text(whole: bool, last: str) -> None:
+    out = io.StringIO()
+    screen = Screen(Console(file=out, width=100), live=False, clock=lambda: 0.0)
+    text = "\n".join(f"line {number}" for number in range(500))
+    preview = {"type": "description", "text": text}
+    ask = {"toolCallId": "c", "toolName": "write", "toolInput": {}, "description": "write", "riskLevel": "medium"}
+    screen.decisions.approval(event("approval:requested", requestId="r", **ask, preview=preview), whole=whole)
+    assert last in [line.strip() for line in out.getvalue().splitlines()]
+
+
 def test_what_a_command_prints_is_shown_while_it_runs() -> None:
     out = io.StringIO()
     console = Console(file=out, width=100)

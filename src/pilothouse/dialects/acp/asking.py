@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from ...model.changes import content_of
+from ...model.diffs import DEFAULT_LIMIT
 from ...model.records import ApprovalPreview, CommandPreview, DescriptionPreview, DiffPreview, FileChange
 from ...model.tools import canonical_name, command_text, describe_tool_call, file_paths, relative_path
 from .call import Call
@@ -72,10 +74,14 @@ def preview(call: Call, raw_input: Any, workspace: str | None) -> ApprovalPrevie
         return DiffPreview(path=path, diff=given)
     text = block_text(call.content) or describe_tool_call(call.name, raw_input)
     listed = [f"- {name}" for name in reversed(files)] if len(files) > 1 else []
-    blind = [TOO_LARGE] if any(change.change_type != "deleted" for change in changes) else []
-    return DescriptionPreview(text="\n".join([text, *listed, *blind]))
+    seen = [TOO_LARGE] if any(change.change_type != "deleted" for change in changes) else []
+    whole = content_of(raw_input)
+    if seen and len(files) == 1 and whole is not None and len(whole) <= DEFAULT_LIMIT:
+        seen = [WHOLE, whole]
+    return DescriptionPreview(text="\n".join([text, *listed, *seen]))
 
 
+WHOLE = "What is there now is not told. This would take its place:"
 TOO_LARGE = "What would change is too large to be shown here, or was not told: nobody sees it before it is allowed."
 
 
