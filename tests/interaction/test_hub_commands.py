@@ -59,6 +59,29 @@ async def test_a_tool_call_runs_when_it_is_approved(session: HubSession, command
     assert (Path(session.cwd) / "note.txt").exists() is written
 
 
+@pytest.mark.parametrize(
+    ("command", "wrong"),
+    [
+        ("approve_tool_call", {"toolCallId": "another"}),
+        ("deny_tool_call", {"toolCallId": "another"}),
+        ("approve_tool_call", {"optionId": "reject-once"}),
+        ("deny_tool_call", {"optionId": "allow-once"}),
+    ],
+)
+async def test_a_decision_that_contradicts_itself_decides_nothing(
+    session: HubSession, command: str, wrong: dict[str, str]
+) -> None:
+    sent = await session.send("edit note.txt hello")
+    asked = await seen(session, ApprovalRequestedEvent)
+    about = {"requestId": asked.request_id, "toolCallId": asked.tool_call_id}
+    with pytest.raises(IllegalCommand):
+        await do(session, command, **about | wrong)
+    assert session.status == "waiting_for_approval"
+    await do(session, "deny_tool_call", **about, optionId="reject-once")
+    await sent.done
+    assert not (Path(session.cwd) / "note.txt").exists()
+
+
 async def test_a_question_is_answered(session: HubSession) -> None:
     sent = await session.send("question")
     asked = await seen(session, UserQuestionEvent)

@@ -147,6 +147,7 @@ class Approvals:
         *,
         approved: bool | None = None,
         option_id: str | None = None,
+        tool_call_id: str | None = None,
         reason: str | None = None,
         by: str = "user",
         device_id: str | None = None,
@@ -156,7 +157,8 @@ class Approvals:
         """A person decides, by yes or no or by an option of the agent; returns when that is committed.
 
         It is signed with `by`, and with `device_id` if they used a paired device. `remember` makes it a rule, for so
-        many seconds or for good. The same decision again changes nothing. Raises UnknownApproval, DecidedOtherwise that
+        many seconds or for good. The same decision again changes nothing, and neither does one that says yes and names
+        an option for no, or names a tool call that this is not about. Raises UnknownApproval, DecidedOtherwise that
         names the winner, IllegalCommand, NotStored.
         """
         if approved is None and option_id is None:
@@ -168,6 +170,10 @@ class Approvals:
         if pending is None:
             await self._recorder.commit()
             return await self._decided(request_id, approved, option_id)
+        about = pending.event.tool_call_id
+        if tool_call_id not in (None, about):
+            message = f"{request_id!r} is about the tool call {about!r}, not {tool_call_id!r}"
+            raise IllegalCommand(message, approvalId=request_id, toolCallId=about)
         reason, by = sound(reason), sound(by)
         option = _chosen(pending.event, approved, option_id)
         allowed = option is not None and option.kind.startswith("allow")

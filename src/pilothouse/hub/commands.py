@@ -96,7 +96,8 @@ async def _move(session: HubSession, command: MoveQueuedCommand, who: Who) -> Ef
 async def _approve(session: HubSession, command: ApproveToolCallCommand, who: Who) -> Effect:
     record = await session.decide(
         command.request_id,
-        approved=None if command.option_id else True,
+        tool_call_id=command.tool_call_id,
+        approved=True,
         option_id=command.option_id,
         remember=command.remember or "once",
         by=who.by,
@@ -108,7 +109,8 @@ async def _approve(session: HubSession, command: ApproveToolCallCommand, who: Wh
 async def _deny(session: HubSession, command: DenyToolCallCommand, who: Who) -> Effect:
     record = await session.decide(
         command.request_id,
-        approved=None if command.option_id else False,
+        tool_call_id=command.tool_call_id,
+        approved=False,
         option_id=command.option_id,
         remember=command.remember or "once",
         reason=command.reason,
