@@ -57,6 +57,33 @@ def test_what_nobody_knows_comes_back_as_it_was(update: Any) -> None:
     round_trip(update)
 
 
+IMAGE = {"type": "image", "data": "aGk="}
+CALL = {"sessionUpdate": "tool_call", "toolCallId": "c", "title": "t"}
+DIALECT: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    (CALL | {"kind": "write"}, CALL | {"kind": "edit"}),
+    (CALL | {"kind": "command"}, CALL | {"kind": "execute"}),
+    (
+        CALL | {"content": [{"type": "text", "text": "bare"}]},
+        CALL | {"content": [{"type": "content", "content": {"type": "text", "text": "bare"}}]},
+    ),
+    (
+        {"sessionUpdate": "plan", "entries": [{"id": "1", "content": "do", "status": "pending"}]},
+        {"sessionUpdate": "plan", "entries": [{"content": "do", "priority": "medium", "status": "pending"}]},
+    ),
+    (
+        {"sessionUpdate": "agent_message_chunk", "content": IMAGE | {"mediaType": "image/png"}},
+        {"sessionUpdate": "agent_message_chunk", "content": IMAGE | {"mimeType": "image/png"}},
+    ),
+]
+
+
+@pytest.mark.parametrize(("said", "meant"), DIALECT)
+def test_a_dialect_that_can_be_mended_comes_back_in_the_words_of_the_protocol(said: Any, meant: Any) -> None:
+    """Clients drop what they cannot read of a tool call or a plan without a word."""
+    events = Translator("s", status="running").update(said, NOW)
+    assert [json.loads(update) for update in to_updates(events)] == [meant]
+
+
 @st.composite
 def updates(draw: Any) -> Any:
     path = draw(st.sampled_from(UNSTABLE.paths("SessionUpdate")))
