@@ -186,6 +186,14 @@ def test_the_end_of_a_command_in_a_terminal_is_one_packet_with_its_output() -> N
     assert end["rawOutput"]["metadata"]["exit"] == 0
 
 
+def test_a_command_that_failed_is_failed_also_when_its_agent_calls_it_completed() -> None:
+    drive = Drive()
+    drive.call("c1", title="bash", kind="execute", rawInput={"command": "make"}, status="in_progress")
+    drive.progress("c1", status="completed", rawOutput={"output": "no rule", "metadata": {"exit": 2}})
+    end = packets(drive.events)[-1]
+    assert (end["status"], end["rawOutput"]["metadata"]["exit"]) == ("failed", 2)
+
+
 def test_a_call_that_cannot_be_read_still_ends_with_its_turn_and_one_without_an_id_is_left_out() -> None:
     drive = Drive()
     drive.prompt()

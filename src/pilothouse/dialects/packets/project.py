@@ -109,6 +109,8 @@ def packets_from_event(event: Event) -> list[Made]:
     if answered is not None and (type(event) is not CustomEvent or event.namespace == "pilothouse"):
         return answered(event)
     packet = packet_from_update(_decoded(source), event.timestamp)
+    if packet is not None and isinstance(event, ToolCallErrorEvent):
+        packet["status"] = "failed"  # also for an agent that says of a command only that it is over
     return [packet] if packet is not None else []
 
 
