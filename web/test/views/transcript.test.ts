@@ -344,13 +344,16 @@ test("calls of a sub-agent stand below the call that started it", async () => {
   await until(() => place.querySelectorAll(".call .call").length === 1);
 });
 
-test("a call that should have been asked about is marked, and the word about it is no row", async () => {
+test.each([
+  [undefined, "did not ask"],
+  [true, "was denied"],
+])("a call that nobody allowed is marked (denied: %s), and the word about it is no row", async (denied, chip) => {
   const source = new Played([turn("t"), ...called("c", "Bash", { command: "rm x" })]);
   const place = shown(source);
-  const data = { toolCallId: "c", riskLevel: "medium" };
+  const data = { toolCallId: "c", riskLevel: "medium", ...(denied && { denied }) };
   source.tell(event({ type: "custom", namespace: "pilothouse", eventName: "acted_without_asking", data }));
   await settled();
-  expect(place.querySelector(".call-head")!.textContent).toContain("did not ask");
+  expect(place.querySelector(".call-head")!.textContent).toContain(chip);
   expect(place.querySelector(".details")).toBeNull();
 });
 

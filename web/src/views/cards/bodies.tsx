@@ -75,7 +75,11 @@ function Risk({ call }: { call: ToolCall }) {
   if (!call.riskReasons?.length || !(high || unasked)) return null;
   return (
     <div class="call-risk">
-      {unasked && <p>The agent did this without asking first. Its risk is {call.riskLevel ?? "not known"}:</p>}
+      {unasked && (
+        <p>
+          {unasked.said} Its risk is {call.riskLevel ?? "not known"}:
+        </p>
+      )}
       <ul>
         {call.riskReasons.map((reason, at) => (
           <li key={at}>{reason}</li>

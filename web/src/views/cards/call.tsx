@@ -72,8 +72,8 @@ function Chips({ call }: { call: ToolCall }) {
         </span>
       )}
       {unasked && (
-        <span class="chip wait" title={["The agent did this without asking first.", why].filter(Boolean).join("\n")}>
-          <Icon name="warning" size={12} /> did not ask
+        <span class="chip wait" title={[unasked.said, why].filter(Boolean).join("\n")}>
+          <Icon name="warning" size={12} /> {unasked.chip}
         </span>
       )}
     </>

@@ -2,6 +2,7 @@
 import { type Signal, signal } from "@preact/signals";
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
+import { isObject } from "../../model/json";
 import type { Approval, Custom, Thought, ToolCall } from "../../model/wire.gen";
 import { useVersion } from "../text/source";
 
@@ -10,7 +11,7 @@ export type Step = ToolCall | Approval | Thought;
 
 export interface Family {
   readonly children: Signal<readonly Step[]>;
-  /** Set when the call was made without the approval that should have been asked for. */
+  /** Set when the call was made without the approval that should have been asked for, or although it was denied. */
   readonly unasked: Signal<Custom | null>;
 }
 
@@ -32,8 +33,19 @@ export class Families {
 
 export const FamiliesContext = createContext<Families>(new Families());
 
-export function useFamily(call: ToolCall): { children: readonly Step[]; unasked: boolean } {
+/** What an agent did by itself, in a chip and in a sentence. */
+export interface Offence {
+  readonly chip: string;
+  readonly said: string;
+}
+
+const UNASKED: Offence = { chip: "did not ask", said: "The agent did this without asking first." };
+const DENIED: Offence = { chip: "was denied", said: "The agent did this although it was denied." };
+
+export function useFamily(call: ToolCall): { children: readonly Step[]; unasked: Offence | null } {
   useVersion(call);
   const family = useContext(FamiliesContext).of(call);
-  return { children: family.children.value, unasked: family.unasked.value !== null };
+  const fact = family.unasked.value;
+  const denied = fact !== null && isObject(fact.data) && fact.data["denied"] === true;
+  return { children: family.children.value, unasked: fact && (denied ? DENIED : UNASKED) };
 }
