@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from pilothouse.hub.hub import Hub
 from tests.support.hubs import PATIENCE, check, facts, history, odd, odd_hub, said, until
@@ -27,10 +28,11 @@ async def test_a_call_that_is_told_to_run_before_it_is_asked_about_did_not_act_w
         check(events)
 
 
-async def test_a_call_that_is_done_although_it_was_denied_is_flagged(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["runs-then-asks", "asks-and-does"])
+async def test_a_call_that_is_done_although_it_was_denied_is_flagged(tmp_path: Path, how: str) -> None:
     async with odd_hub(tmp_path / "home") as hub, asyncio.timeout(PATIENCE):
         session = await hub.start_session("odd", tmp_path)
-        prompt = await session.send("runs-then-asks /etc/passwd")
+        prompt = await session.send(f"{how} /etc/passwd")
         asked = await until(session, "approval:requested")
         await session.decide(asked.request_id, approved=False)  # type: ignore[attr-defined]
         await prompt.done

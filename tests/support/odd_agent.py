@@ -479,6 +479,13 @@ class Agent:
         self.ask(path)
         self.update("tool_call_update", toolCallId="w1", status="completed")
 
+    def do_asks_and_does(self, path: str) -> Any:
+        """Asks as it should, and does it whatever the answer."""
+        raw = {"file_path": path, "content": "x"}
+        self.update("tool_call", toolCallId="w1", title="Write", kind="edit", status="pending", rawInput=raw)
+        self.ask(path)
+        self.update("tool_call_update", toolCallId="w1", status="completed")
+
     def do_read(self, path: str) -> Any:
         self.say(json.dumps(self.call("fs/read_text_file", {"sessionId": self.session, "path": path})))
 

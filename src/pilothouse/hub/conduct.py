@@ -13,7 +13,7 @@ import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ..model.events import (
     ACPEvent,
@@ -94,31 +94,31 @@ class Conduct:
             elif type(event) is ToolCallErrorEvent:
                 self._running.pop(event.tool_call_id, None)
             elif type(event) is ToolCallResultEvent:
-                ran = self._running.pop(event.tool_call_id, None)
-                if ran is not None and _is_risky(ran):
-                    events += self._judge(ran)
+                events += self._judge(event, self._running.pop(event.tool_call_id, None))
                 return
 
-    def _judge(self, ran: ToolCallExecutingEvent) -> list[ACPEvent]:
+    def _judge(self, done: ToolCallResultEvent, ran: ToolCallExecutingEvent | None) -> list[ACPEvent]:
         """What is to be said of a call that the agent says was done."""
-        asked = self._asked(ran)
-        denied = bool(asked) and asked[-1].approved is False and asked[-1].resolved_by != "cancelled"
-        if not denied and (ran.requires_approval or asked or not self._should_have_asked(ran)):
+        data: dict[str, Any] = {"toolCallId": done.tool_call_id, "name": done.name}
+        asked = self._asked(done.tool_call_id)
+        if asked and _is_denied(asked[-1]):
+            data |= {"riskLevel": asked[-1].risk_level, "denied": True}
+        elif ran is not None and not asked and not ran.requires_approval and self._should_have_asked(ran):
+            data["riskLevel"] = ran.risk_level
+        else:
             return []
-        data: dict[str, Any] = {"toolCallId": ran.tool_call_id, "name": ran.name, "riskLevel": ran.risk_level}
-        data |= {"denied": True} if denied else {}
         return self._recorder.translator.fact("acted_without_asking", data, self._recorder.now())
 
-    def _asked(self, ran: ToolCallExecutingEvent) -> list[Approval]:
+    def _asked(self, call_id: str) -> list[Approval]:
         """The approvals of a call; some say that a call runs, and ask only then."""
         index = self._recorder.session.index
-        call = index.calls.get(ran.tool_call_id)
+        call = index.calls.get(call_id)
         if call is None or call.ended:  # an id may be used again: an earlier call does not count
             return []
         return [index.approvals[one] for one in call.approval_ids if one in index.approvals]
 
     def _should_have_asked(self, ran: ToolCallExecutingEvent) -> bool:
-        if ran.name in self._trusted:
+        if ran.name in self._trusted or not _is_risky(ran):
             return False
         return decide(self._standing.policy, ran.name, ran.input, self._cwd).outcome != "allow"
 
@@ -184,5 +184,10 @@ class Conduct:
         return os.path.normpath(os.path.join(self._cwd, path))  # noqa: PTH118 - compared by its letters
 
 
-def _is_risky(ran: ToolCallExecutingEvent) -> bool:
-    return worst([ran.risk_level, RISK]) == ran.risk_level
+def _is_risky(ran: ToolCallExecutingEvent | Approval) -> bool:
+    return worst([cast(Level, ran.risk_level), RISK]) == ran.risk_level
+
+
+def _is_denied(approval: Approval) -> bool:
+    """Whether somebody said no to what has effects; who stops a turn, or a plan, has denied nothing that runs."""
+    return approval.approved is False and approval.resolved_by != "cancelled" and _is_risky(approval)
