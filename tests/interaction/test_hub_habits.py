@@ -72,3 +72,15 @@ async def test_an_agent_that_offers_no_way_to_log_in_is_told_of_with_the_known_o
         assert error.error.code == "auth_required"
         assert error.error.details["login"] == "run `odd login`"
         check(await history(hub.log, session.id))
+
+
+async def test_an_agent_that_stops_for_want_of_a_login_is_told_of_as_one_that_says_so(tmp_path: Path) -> None:
+    """Some bridges to other programs say so by a stop reason that the protocol does not have."""
+    async with odd_hub(tmp_path / "home") as hub, asyncio.timeout(PATIENCE):
+        session = await hub.start_session("odd", tmp_path)
+        result = await session.prompt("stop auth_required")
+        assert (result.stop_reason, result.error) == ("error", "Authentication required")
+        error: Any = await until(session, "session:error")
+        assert error.error.code == "auth_required"
+        assert (await session.prompt("stop elsewhere")).stop_reason == "elsewhere"
+        check(await history(hub.log, session.id))

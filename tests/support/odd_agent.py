@@ -442,6 +442,10 @@ class Agent:
     def do_stop_reading(self, text: str) -> Any:
         self.stops = True
 
+    def do_stop(self, reason: str) -> Any:
+        """Ends its turn for a reason of its own."""
+        return {"stopReason": reason}
+
     def do_wrong_ids(self, text: str) -> Any:
         self.send({"id": 999, "result": {}})
         self.send({"id": "never", "result": {"stopReason": "end_turn"}})

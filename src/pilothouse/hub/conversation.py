@@ -260,6 +260,8 @@ class Conversation:
         self._link.around.origin = None  # it has words of its own, and is no mere copy any more
         if prompt.cancelled:
             return self._cancelled(raw)
+        if _wants_login(raw):
+            raise RequestError(AUTH_REQUIRED, "Authentication required")
         return self._recorder.translator.result(raw, self._recorder.now())
 
     def _fitted(self, prompt: Prompt, capabilities: Mapping[str, Any]) -> list[Any]:
@@ -377,3 +379,9 @@ class Conversation:
         if prompt is not None:
             await asyncio.wait((prompt.done,))
         self._end_asking(reason)
+
+
+def _wants_login(answer: bytes) -> bool:
+    """Whether an agent says by the reason for which its turn stopped what is an error: a turn that did nothing."""
+    value = msgspec.json.decode(answer) if b'"auth_required"' in answer else None
+    return isinstance(value, dict) and value.get("stopReason") == "auth_required"
