@@ -208,8 +208,11 @@ def test_help_of_a_group_cuts_no_sentence(cli: Cli, group: str) -> None:
     assert "..." not in done.stdout.partition("Commands:")[2]
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("runn", "run"), ("aprove", "approve"), ("discovr", "discover")])
-def test_a_word_that_is_nearly_a_command_is_told_which(cli: Cli, typed: str, meant: str) -> None:
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("runn", "run"), ("aprove", "approve"), ("discovr", "discover"), ("status", "doctor"), ("resume", "run -s ID")],
+)
+def test_a_word_that_is_nearly_a_command_or_one_elsewhere_is_told_which(cli: Cli, typed: str, meant: str) -> None:
     done = cli(typed)
     assert done.returncode == Exit.USAGE
     assert done.stderr.endswith(f"No such command '{typed}'. Did you mean '{meant}'?\n")

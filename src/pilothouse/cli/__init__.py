@@ -32,6 +32,18 @@ MODULES = {
 }
 """Where commands are that have no module of their own name."""
 
+ELSEWHERE = {
+    **dict.fromkeys(("list", "ps", "sessions"), "ls"),
+    **dict.fromkeys(("continue", "resume"), "run -s ID"),
+    **dict.fromkeys(("allow", "permit"), "approve"),
+    **dict.fromkeys(("open", "start", "up", "web"), "serve"),
+    "link": "pair",
+    "logs": "show",
+    "rm": "delete",
+    "status": "doctor",
+}
+"""What other programs of this kind call what is here."""
+
 
 class Sections(Group):
     """A group whose help lists commands by what they are for, in the order a newcomer needs them."""
@@ -67,7 +79,10 @@ class Sections(Group):
         except click.UsageError as exc:
             # click itself looks only at those that are imported
             said = exc.format_message()
-            for near in get_close_matches(args[0], self.list_commands(ctx), 1):
+            meant = ELSEWHERE.get(args[0])
+            if meant is not None:
+                said = f"No such command {args[0]!r}."
+            for near in [meant] if meant else get_close_matches(args[0], self.list_commands(ctx), 1):
                 said += "" if f"'{near}'" in said else f" Did you mean '{near}'?"
             raise click.UsageError(said, ctx) from None
 
