@@ -1,9 +1,10 @@
 """Unified events back as ACP updates, for consumers that are ACP clients.
 
-An event that carries its source gives it back byte for byte. An event without one, because it was made by the hub or
-by an adapter that does not speak ACP, gives updates made here. An event whose source rides on an earlier one gives
-nothing. The end of a call whose output the hub told, because it was printed in a terminal of the hub that no consumer
-can ask for, gives that output as well.
+An event that carries its source gives it back byte for byte, or in the words of the protocol where it is a dialect that
+can be put into them: clients drop what they cannot read of a call or a plan, and tell nobody. An event without one,
+because it was made by the hub or by an adapter that does not speak ACP, gives updates made here. An event whose source
+rides on an earlier one gives nothing. The end of a call whose output the hub told, because it was printed in a terminal
+of the hub that no consumer can ask for, gives that output as well.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from typing import Any
 import msgspec
 
 from ...acp import schema
-from ...acp.lenient import dec_hook
+from ...acp.lenient import dec_hook, repair
+from ...acp.model import encode, to_wire
+from ...model.errors import ValidationError
 from ...model.events import (
     ApprovalRequestedEvent,
     ContextWindowEvent,
@@ -37,6 +40,7 @@ from ...model.events import (
 )
 from ...model.tools import acp_kind, kind_of_category
 from .content import to_block
+from .reading import UNDECODABLE
 
 __all__ = ["Projector", "to_updates"]
 
@@ -64,7 +68,7 @@ class Projector:
         if source is None:
             maker = _MAKERS.get(type(event))
             return [_encode(update) for update in maker(self, event)] if maker else []
-        updates = [source] if source and _is_update(event) else []
+        updates = [_in_protocol(event, source)] if source and _is_update(event) else []
         if isinstance(event, (ToolCallResultEvent, ToolCallErrorEvent)) and event.tool_call_id in self._printed:
             self._printed.discard(event.tool_call_id)
             updates.append(_encode(_call(event.tool_call_id, content=_shown(event.output or ""))))
@@ -205,6 +209,26 @@ def _is_update(event: Event) -> bool:
     if isinstance(event, CustomEvent):
         return event.namespace != "pilothouse" and event.event_name != "prompt_echo"
     return not isinstance(event, (ApprovalRequestedEvent, UserQuestionEvent))
+
+
+def _in_protocol(event: Event, source: bytes) -> bytes:
+    if isinstance(event, (MessageDeltaEvent, ThinkingDeltaEvent)) and event.content is None:
+        return source  # nearly all there are, and plain text has no dialect
+    try:
+        _check(source)
+    except (*UNDECODABLE, ValidationError):
+        return _mended(source) or source
+    return source
+
+
+def _mended(source: bytes) -> bytes | None:
+    """The same in the words of the protocol; None if anything would be lost by that."""
+    try:
+        typed, repairs = repair(schema.SessionUpdate, msgspec.json.decode(source), "update")
+        is_whole = bool(repairs) and all(one.action == "mended" for one in repairs)
+        return encode(to_wire(typed)) if is_whole else None
+    except (*UNDECODABLE, ValidationError):
+        return None
 
 
 def _text(text: str) -> dict[str, Any]:
