@@ -287,8 +287,8 @@ async def test_a_hub_whose_socket_for_editors_was_taken_away_is_named_and_starte
         def words(self) -> str:
             return ""
 
-        def settle(self, *, reached: bool) -> None:
-            assert not reached
+        def settle(self, reached: int | None = None) -> None:
+            assert reached is None
 
     monkeypatch.setattr(reaching_module, "Launch", Found)
     monkeypatch.setattr(reaching_module, "GRACE", 0.05)
