@@ -73,10 +73,10 @@ export function called(toolCallId: string, name: string, input: object, output =
 }
 
 /** The transcript on the page. */
-export function shown(source: Source, readSeq?: number): HTMLElement {
+export function shown(source: Source, readSeq?: number, foundSeq?: number): HTMLElement {
   const place = document.createElement("div");
   document.body.replaceChildren(place);
-  render(h(Transcript, readSeq === undefined ? { source } : { source, readSeq }), place);
+  render(h(Transcript, { source, readSeq, foundSeq }), place);
   return place;
 }
 

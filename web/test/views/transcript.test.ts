@@ -246,6 +246,19 @@ test("what was not read begins with a line, and is drawn however far up it is", 
   expect(place.querySelector(".unread")!.parentElement!.textContent).toContain("Answer 40");
 });
 
+test("what was looked for is marked also when it comes only after the transcript was opened", async () => {
+  const events = long(200);
+  const [early, late] = [events.slice(0, 10), events.slice(10)];
+  const whole = new Played(copy(events));
+  const wanted = whole.items.value.find((item) => item.type === "message" && item.messageId === "a120")!;
+  const source = new Played(copy(early));
+  const place = shown(source, undefined, wanted.seq);
+  expect(place.querySelector(".unread")).toBeNull();
+  source.tell(...copy(late));
+  await until(() => place.querySelector(".unread")?.parentElement?.textContent?.includes("Answer 120") ?? false);
+  expect(place.querySelectorAll(".unread").length).toBe(1);
+});
+
 test("who is at the end stays there when what is drawn becomes shorter and longer at once", async () => {
   const place = shown(new Played(long(20)));
   const box = place.querySelector<HTMLElement>(".transcript-scroll")!;

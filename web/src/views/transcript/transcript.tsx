@@ -51,6 +51,7 @@ type At = Omit<Props, "source">;
 
 function Reader({ source, at }: { source: Source; at: At }) {
   const { layout, scroller, mark } = useMemo(() => opened(source, at), [source]);
+  const sought = useRef(isThere(source, at.foundSeq) ? undefined : at.foundSeq);
   const box = useRef<HTMLDivElement>(null);
   const body = useRef<HTMLDivElement>(null);
   const sent = useContext(OpenContext)?.sent.value ?? 0;
@@ -60,14 +61,18 @@ function Reader({ source, at }: { source: Source; at: At }) {
   useLayoutEffect(() => {
     if (!box.current || !body.current) return undefined;
     const stop = scroller.attach(box.current, body.current);
-    const line = body.current.querySelector<HTMLElement>(".unread");
-    if (line) scroller.show(line, 48);
+    showMark(body.current, scroller);
     const end = effect(() => {
       const items = source.items.value;
       const begins = layout.chunks.peek().length === 0;
       layout.take(items, source.session.peek()?.fields, !begins && scroller.stuck.peek());
       if (begins) drawLast(layout);
       scroller.came();
+      if (sought.current === undefined || !isThere(source, sought.current)) return;
+      mark.value = placeOf(layout, items, sought.current);
+      sought.current = undefined;
+      if (mark.value) layout.drawAt(mark.value.key);
+      requestAnimationFrame(() => showMark(body.current, scroller)); // when it is drawn
     });
     return () => {
       end();
@@ -99,11 +104,26 @@ function opened(source: Source, { readSeq, foundSeq }: At) {
   const items = source.items.peek();
   layout.take(items, source.session.peek()?.fields, false);
   drawLast(layout);
-  const found = foundSeq === undefined ? undefined : items.findLast((item) => item.seq <= foundSeq);
   const fresh = readSeq === undefined ? undefined : items.find((item) => item.seq > readSeq);
-  const mark = signal(found ? marked(layout, found, "Found") : marked(layout, fresh, "New"));
+  const found = foundSeq !== undefined && isThere(source, foundSeq) ? placeOf(layout, items, foundSeq) : null;
+  const mark = signal(foundSeq === undefined ? marked(layout, fresh, "New") : found);
   if (mark.value) layout.drawAt(mark.value.key);
   return { layout, scroller: new Scroller(layout), mark };
+}
+
+/** Whether what is looked for has come; a session that could not be read at once comes event by event. */
+const isThere = (source: Source, seq = 0): boolean => (source.session.peek()?.fields.seq ?? 0) >= seq;
+
+const placeOf = (layout: Layout, items: readonly SessionItem[], seq: number): Mark | null =>
+  marked(
+    layout,
+    items.findLast((item) => item.seq <= seq),
+    "Found",
+  );
+
+function showMark(body: HTMLElement | null, scroller: Scroller): void {
+  const line = body?.querySelector<HTMLElement>(".unread");
+  if (line) scroller.show(line, 48);
 }
 
 /** Nothing is marked at the very beginning: there is nothing before it. */
