@@ -41,8 +41,8 @@ MUTANTS = (
         1,
         "an edit is written when it is announced",
         f"{CLAUDE}/tools.py",
-        '        self._outbox.update("tool_call", call.meta(), toolCallId=call_id, status="pending", **fields)\n',
-        '        self._outbox.update("tool_call", call.meta(), toolCallId=call_id, status="pending", **fields)\n'
+        '        self._outbox.update("tool_call", call.meta(), toolCallId=call.shown, status="pending", **fields)\n',
+        '        self._outbox.update("tool_call", call.meta(), toolCallId=call.shown, status="pending", **fields)\n'
         '        if name == "Write":\n'
         '            self._outbox.ask(call_id, "fs/write_text_file", path="/work/a", content="x")\n',
     ),
@@ -89,8 +89,9 @@ MUTANTS = (
         5,
         "some tools are quiet",
         f"{CLAUDE}/tools.py",
-        "        if call_id in self._ended:\n            return None\n",
-        '        if call_id in self._ended or name in ("Read", "TodoWrite"):\n            return None\n',
+        "        past = self._ended.get(call_id)\n        if past is not None and not past.is_announced:\n",
+        '        if name in ("Read", "TodoWrite"):\n            return None\n'
+        "        past = self._ended.get(call_id)\n        if past is not None and not past.is_announced:\n",
     ),
     Mutant(5, "no plans", f"{CLAUDE}/translate.py", "self._plans.changed(call, told)", "pass"),
     Mutant(
@@ -104,8 +105,8 @@ MUTANTS = (
         6,
         "a permission has an id of its own",
         f"{CLAUDE}/asking.py",
-        'asked = {"toolCallId": call.id,',
-        'asked = {"toolCallId": f"hook_{call.id}",',
+        'asked = {"toolCallId": call.shown,',
+        'asked = {"toolCallId": f"hook_{call.shown}",',
     ),
     Mutant(
         7,
@@ -135,8 +136,8 @@ MUTANTS = (
         9,
         "an interrupt is not told to the CLI",
         f"{CLAUDE}/translate.py",
-        'return self.control("interrupt")',
-        "return []",
+        'actions = self.control("interrupt")',
+        "actions: list[Action] = []",
         (*PURE, *PROCESS),
     ),
     Mutant(
