@@ -128,6 +128,9 @@ class Stage:
             return
         if not self.is_watched:
             self.ends[-1].add(ENDS[who])
+            async with asyncio.timeout(PATIENCE):  # nobody is told, so it is looked whether the hub knows of its agent
+                while who == "A" and len(ended(await stored(self.home, self.session))) < len(self.ends):
+                    await asyncio.sleep(0.02)
         else:
             with pytest.raises(Refused, match=WORDS[who]):
                 async with asyncio.timeout(PATIENCE):
