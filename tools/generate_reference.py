@@ -192,6 +192,43 @@ GROUPS = {
     "custom": "Custom",
 }
 HEAD = ("seq", "sessionId", "timestamp")
+CUSTOM_EVENTS = (
+    (
+        "`act_allowed`",
+        "`actId`; `act` (`write`, `command`); `path`, or `command`, `cwd`, `env`?; one of `approvalId`, `rule`, `mode`",
+        "The hub is about to write a file or run a command. The last field names its permission.",
+    ),
+    (
+        "`act_undone`",
+        "`actId`, `reason`",
+        "An allowed act was not carried out. If an approval allowed it, that can be used again.",
+    ),
+    (
+        "`mode_chosen`",
+        "`modeId`, or null",
+        "The user chose a mode; null if the agent then changed it. Only a chosen mode permits acts.",
+    ),
+    (
+        "`rule_kept`",
+        "`requestId`, `ruleId`, `scope`, `effect`, `rule`, `expires` or null",
+        'A decision with "always" stored a rule.',
+    ),
+    (
+        "`rule_not_kept`",
+        "`requestId`, `scope`, `reason`",
+        'A decision with "always" stored no rule.',
+    ),
+    (
+        "`refused`",
+        "`name` (`Read`, `Write`, `Bash`), `reason`; `path` or `file_path`, or `command`, `cwd`?, `env`?",
+        "The hub refused a read, a write or a command: denied, or the turn was cancelled.",
+    ),
+    (
+        "`acted_without_asking`",
+        "`toolCallId`, `name`, `riskLevel`; `denied`?: true; `sessionId`? of another session of the agent",
+        "A tool call acted and no approval, rule or mode covers it; `denied` if it had been denied.",
+    ),
+)
 
 
 def events_page() -> str:
@@ -218,6 +255,9 @@ def events_page() -> str:
         out += table(("type", "struct", "when"), ((f"`{cls.type}`", f"`{cls.__name__}`", said(cls)) for cls in members))
         rows = [row for cls in members for row in field_rows(f"`{cls.type}`", fields_of(cls, names, HEAD))]
         out += table(("event", "field", "type", ""), rows)
+    out += ["## Custom events of the hub", ""]
+    out += ["About permission, with the namespace `pilothouse`. A field with a question mark may be left out.", ""]
+    out += table(("event name", "data", "when"), CUSTOM_EVENTS)
     out += ["## Parts", ""]
     for name, part in sorted(parts.items()):
         out += part_section(name, part, names)
@@ -250,6 +290,7 @@ def commands_page() -> str:
     parts = {
         "ImageAttachment": commands.ImageAttachment,
         "Remember": commands.Remember,
+        "OfferId": commands.OfferId,
         "Policy": policy.Policy,
         "AutoApprove": policy.AutoApprove,
         "DenyRules": policy.DenyRules,

@@ -20,9 +20,9 @@ from typing import Any, get_args
 import msgspec
 from msgspec import inspect as shapes
 
-from pilothouse.model import errors, events, records
+from pilothouse.model import errors, events, labels, records
 from pilothouse.model.session import Session, calls, files, items, state, status
-from pilothouse.model.tools import inputs, names
+from pilothouse.model.tools import commands, inputs, names
 
 ROOT = Path(__file__).resolve().parent.parent
 MODEL = ROOT / "web" / "src" / "model"
@@ -190,7 +190,10 @@ TABLES: tuple[tuple[str, str, Any], ...] = (
     ),
     ("TOOLS", "readonly (readonly [string, ToolCategory, string, string])[]", [list(row) for row in names._TABLE]),
     ("NAME_LIMIT", "number", names.NAME_LIMIT),
-    ("COMMAND_KEYS", "readonly string[]", list(inputs._COMMAND_KEYS)),
+    ("COMMAND_KEYS", "readonly string[]", list(commands.COMMAND_KEYS)),
+    ("VARIABLE_MEMBERS", "readonly string[]", sorted(commands.VARIABLE_MEMBERS)),
+    ("DIRECTORY_MEMBERS", "readonly string[]", sorted(commands.DIRECTORY_MEMBERS)),
+    ("KIND_LABELS", "Readonly<Record<string, string>>", labels.KIND_LABELS),
     ("PATH_KEYS", "readonly string[]", list(inputs.PATH_KEYS)),
     ("PATH_LIST_KEYS", "readonly string[]", list(inputs._LIST_KEYS)),
     ("FILE_VERBS", "Readonly<Record<string, string>>", inputs._FILE_VERBS),

@@ -442,7 +442,7 @@ def test_send_wait_without_a_terminal_says_what_waits_and_leaves_it_to_others(
     sending = at_terminal("send", session, "--wait", "edit a.txt hello", terminal=False)
     sending.sees("Waiting for a decision: ")
     (approval,) = pending(cli)
-    sending.sees(f"`pilothouse approve {approval['id']}` or `pilothouse deny {approval['id']}` decides.")
+    sending.sees(f"Decide with: `pilothouse approve {approval['id']}` or `pilothouse deny {approval['id']}`")
     assert sending.process.poll() is None
     assert cli("approve", approval["id"]).returncode == 0
     assert sending.leaves() == 0

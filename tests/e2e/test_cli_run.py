@@ -234,15 +234,20 @@ def test_the_tour_asks_at_the_terminal_and_writes_what_is_allowed(cli: Cli, at_t
     assert "medium risk" in shown
     typist.types("?\n")
     explained = typist.sees("[?]  ›")
-    assert "the agent's own “Always allow in this session”, which allows" in explained
+    assert "Always allow. Agent's option: Always allow in this session" in explained
     typist.types("what\n")
-    typist.sees("a allows, d denies")
+    typist.sees("a: allow once   d REASON: deny")
     typist.sees("[?]  ›")
     typist.types("a\n")
     typist.sees("✓ Set up a small project")
     typist.sees("$ python3 -B -m unittest")
     typist.sees("[?]  ›")
     typist.types("A\n")
+    typist.sees("Always allow, in this session:")
+    typist.sees("Run exactly `python3 -B -m unittest")
+    typist.sees("[n]o, go back  ›")
+    typist.types("y\n")
+    typist.sees("Rule stored: Run exactly `python3 -B -m unittest")
     typist.sees("✗ $ python3 -B -m unittest")
     typist.sees("-    return sum(prices) - discount")
     typist.sees("[?]  ›")
@@ -423,7 +428,7 @@ def test_a_call_that_was_never_allowed_shows_no_time_of_its_own(cli: Cli, at_ter
     typist = at_terminal("run", "-a", "demo", "permission")
     typist.sees("[?]  ›")
     typist.types("?\n")
-    typist.sees("allow the same from now on in this project, in all sessions")
+    typist.sees("always allow in this project, in all its sessions")
     typist.sees("[?]  ›")
     typist.interrupts()
     assert typist.leaves() == 130

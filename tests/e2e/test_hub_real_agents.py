@@ -21,6 +21,7 @@ from pilothouse.hub.link import AgentSpec
 from pilothouse.hub.session import HubSession
 from pilothouse.hub.turns import TurnResult
 from pilothouse.model.events import Event
+from pilothouse.model.policy import parse_policy
 from tests.support.hubs import check, facts, history, said, until
 
 PATIENCE = 60
@@ -235,6 +236,7 @@ async def test_an_agent_on_the_python_sdk_writes_only_what_it_may(
         assert (work / "notes.txt").read_text() == "old\nsecond\n"
         assert (await decided(session, "edit notes.txt new", approved=True)).stop_reason == "end_turn"
         assert (work / "notes.txt").read_text() == "new"
+        session.set_policy(parse_policy({"autoApprove": {"commands": ["echo *"]}}))  # it runs commands without asking
         result, events = await turn(hub, session, "run echo done here")
         assert result.stop_reason == "end_turn"
         assert "echo ended with 0: done here" in said(events)
@@ -251,6 +253,10 @@ async def test_an_agent_on_the_typescript_sdk_writes_only_what_it_may(tmp_path: 
             sent = await session.send(content)
             asked = await until(session, "approval:requested", before)
             await session.decide(asked.request_id, approved=approved)  # type: ignore[attr-defined]
+            if approved:  # its request names the file but not the text, so the write is shown before it is done
+                act = await until(session, "approval:requested", asked.seq)
+                assert "żółw" in str(act.preview)  # type: ignore[attr-defined]
+                await session.decide(act.request_id, approved=True)  # type: ignore[attr-defined]
             assert (await sent.done).stop_reason == "end_turn"
             assert (work / "new.txt").exists() is approved
             before = await session.committed()

@@ -75,6 +75,8 @@ SAMPLES = [
         "POST /hooks/claude", "/hooks/claude", {"sessionId": "s", "cwd": "{workspace}", "toolName": "Bash"}, status=422
     ),
     Sample("GET /rules", "/rules"),
+    Sample("POST /rules/{id}/narrow", "/rules/{rule}/narrow"),
+    Sample("POST /rules/{id}/keep", "/rules/{rule}/keep"),
     Sample("DELETE /rules/{id}", "/rules/{rule}"),
     Sample("POST /sessions/{id}/commands", "/sessions/{spare}/commands", {"command": "pause", "commandId": "1"}),
     Sample("POST /sessions/{id}/cancel", "/sessions/{spare}/cancel"),

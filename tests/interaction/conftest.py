@@ -1,15 +1,20 @@
-"""For tests of the hub: a directory to work in, one of records, and Claude Code's adapter over a stand-in program.
-Tests of other things have fixtures of their own by these names, or none.
+"""Fixtures for tests of the hub: directories, a hub with a scripted agent, and Claude Code over a fake program.
+
+Modules may override them with fixtures of the same name.
 """
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from pilothouse.adapters.known import claude_code
+from pilothouse.adapters.known import PermissionBehavior, claude_code
+from pilothouse.hub.hub import Hub
 from pilothouse.hub.link import AgentSpec
+from pilothouse.hub.session import HubSession
+from tests.support.rogue import rogue_hub
 from tests.unit.adapters.claude.driving import fake_cli
 
 
@@ -18,6 +23,25 @@ def project(tmp_path: Path) -> Path:
     place = tmp_path / "project"
     place.mkdir()
     return place
+
+
+@pytest.fixture
+def behavior() -> PermissionBehavior:
+    """How the scripted agent of `hub` asks for permission."""
+    return PermissionBehavior(modes_without_approval={"yolo": "everything"})
+
+
+@pytest.fixture
+async def hub(tmp_path: Path, behavior: PermissionBehavior) -> AsyncIterator[Hub]:
+    """A hub with an agent that runs a program from each prompt."""
+    async with rogue_hub(tmp_path / "home", behavior=behavior) as hub:
+        yield hub
+
+
+@pytest.fixture
+async def session(hub: Hub, project: Path) -> HubSession:
+    (project / "sub").mkdir()
+    return await hub.start_session("rogue", project)
 
 
 @pytest.fixture

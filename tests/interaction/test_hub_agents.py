@@ -372,7 +372,7 @@ async def test_what_an_agent_leaves_behind_ends_with_it(tmp_path: Path) -> None:
     mark = f"ODD_MARK={tmp_path.name}"
     agents = {"odd": odd("resume", "ignore-eof", ODD_MARK=tmp_path.name)}
     async with Hub(home=tmp_path / "home", agents=agents) as hub, asyncio.timeout(PATIENCE):
-        session = await hub.start_session("odd", tmp_path)
+        session = await hub.start_session("odd", tmp_path, policy={"autoApprove": {"commands": ["sleep *"]}})
         await session.prompt("children")
         assert len(processes_with(mark)) == 3
         await session.prompt("die 1")

@@ -8,15 +8,18 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from pilothouse.adapters.known import PermissionBehavior
+from pilothouse.hub.approvals import Approvals
 from pilothouse.hub.errors import DecidedOtherwise, IllegalCommand, UnknownApproval, Unsupported
 from pilothouse.hub.hub import Hub
 from pilothouse.hub.session import HubSession
 from pilothouse.log.records import Approval
 from pilothouse.model.events import ApprovalResolvedEvent
 from pilothouse.model.policy import parse_policy
-from tests.support.hubs import PATIENCE, approval_asked, check, fact, facts, history, odd_hub, said, until
+from tests.support.hubs import PATIENCE, approval_asked, check, fact, facts, history, odd, odd_hub, said, until
 
 
 @pytest.fixture
@@ -282,9 +285,41 @@ async def test_an_agent_may_ask_when_its_turn_is_over(hub: Hub, session: HubSess
         assert session.status == "idle"
 
 
-async def test_an_agent_that_acts_without_asking_is_flagged_unless_it_was_told_to(
-    hub: Hub, session: HubSession
+async def test_requests_that_come_at_once_leave_the_loop_to_others(
+    hub: Hub, session: HubSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    opened: list[tuple[str, int]] = []
+    turns = 0
+    open_request = Approvals._open
+
+    def count_turns() -> None:
+        nonlocal turns
+        turns += 1
+        loop.call_soon(count_turns)
+
+    def note(self: Approvals, pending: Any, *args: Any, **fields: Any) -> None:
+        open_request(self, pending, *args, **fields)
+        opened.append((pending.event.tool_call_id, turns))
+
+    monkeypatch.setattr(Approvals, "_open", note)
+    loop = asyncio.get_running_loop()
+    count_turns()
+    options = [{"optionId": "yes", "name": "Allow", "kind": "allow_once"}]
+    calls = [{"toolCallId": f"c{number}", "title": "ls", "kind": "execute"} for number in range(100)]
+    requests = [msgspec.json.encode({"sessionId": "s", "toolCall": call, "options": options}) for call in calls]
+    approvals = session._parts.approvals
+    asking = [asyncio.create_task(approvals.ask(request)) for request in requests]
+    async with asyncio.timeout(PATIENCE):
+        while len(opened) < len(calls):
+            await asyncio.sleep(0.01)
+        asking[7].cancel()
+        approvals.cancel_all("enough")
+        await asyncio.wait(asking)
+    assert sorted(name for name, _ in opened) == sorted(call["toolCallId"] for call in calls)
+    assert len({turn for _, turn in opened}) == len(calls)
+
+
+async def test_an_act_without_asking_is_flagged_even_after_an_approval(hub: Hub, session: HubSession) -> None:
     async with asyncio.timeout(PATIENCE):
         await session.prompt("unasked /etc/passwd")
         prompt = await session.send("write note.txt")
@@ -292,7 +327,7 @@ async def test_an_agent_that_acts_without_asking_is_flagged_unless_it_was_told_t
         await prompt.done
         await session.prompt("unasked /etc/passwd")
     flagged = facts(await history(hub.log, session.id), "acted_without_asking")
-    assert [data["toolCallId"] for data in flagged] == ["u1"]
+    assert [data["toolCallId"] for data in flagged] == ["u1", "u1"]
 
 
 @pytest.mark.parametrize(
@@ -345,17 +380,24 @@ async def test_a_question_times_out_like_an_approval(tmp_path: Path, project: Pa
         assert await answers(hub, session) == [{"action": "cancel"}]
 
 
-@pytest.mark.parametrize("declines", [False, True])
-async def test_a_tool_that_asks_its_user_is_answered_through_its_approval(
-    hub: Hub, session: HubSession, declines: bool
-) -> None:
-    prompt = await session.send("ask-tool")
-    asked = await until(session, "interaction:question")
-    question_id = asked.question_id  # type: ignore[attr-defined]
-    await approval_asked(session)
-    session.answer(question_id, None if declines else "B", by="phone")
-    async with asyncio.timeout(PATIENCE):
+@pytest.mark.parametrize("way", ["answer", "approve", "decline"])
+async def test_answers_approve_a_tool_that_only_asks(tmp_path: Path, project: Path, way: str) -> None:
+    declines = way == "decline"
+    asking = msgspec.structs.replace(odd(), behavior=PermissionBehavior(question_tools=frozenset({"AskUserQuestion"})))
+    async with Hub(home=tmp_path / "home", agents={"odd": asking}) as hub, asyncio.timeout(PATIENCE):
+        session = await hub.start_session("odd", project)
+        prompt = await session.send("ask-tool")
+        asked = await approval_asked(session)
+        assert asked.question_ids == ["q1:0"]
+        if way == "approve":
+            await session.decide(asked.request_id, approved=True, answers={"q1:0": "B"}, by="phone")
+        else:
+            session.answer("q1:0", None if declines else "B", by="phone")
         await prompt.done
+        await _check_answer(hub, session, declines)
+
+
+async def _check_answer(hub: Hub, session: HubSession, declines: bool) -> None:
     (answer,) = await answers(hub, session)
     assert answer["outcome"]["optionId"] == ("no" if declines else "yes")
     assert answer["_meta"] == (
@@ -363,6 +405,26 @@ async def test_a_tool_that_asks_its_user_is_answered_through_its_approval(
     )
     (approval,) = await hub.log.approvals.list(session.id)
     assert approval.decided_by == "phone"
+    check(await history(hub.log, session.id))
+
+
+@pytest.mark.parametrize("approves", [False, True])
+async def test_an_answer_never_decides_an_approval_of_the_same_call(
+    hub: Hub, session: HubSession, approves: bool
+) -> None:
+    prompt = await session.send("ask-tool")
+    asked = await approval_asked(session)
+    assert asked.question_ids == []
+    session.answer("q1:0", "B", by="phone")
+    await session.committed()
+    (approval,) = await hub.log.approvals.list(session.id)
+    assert approval.state == "pending"
+    await session.decide(asked.request_id, approved=approves)
+    async with asyncio.timeout(PATIENCE):
+        await prompt.done
+    (answer,) = await answers(hub, session)
+    assert answer["outcome"]["optionId"] == ("yes" if approves else "no")
+    assert answer.get("_meta") == ({"answers": {"Which?": "B"}} if approves else None)
     check(await history(hub.log, session.id))
 
 

@@ -15,6 +15,7 @@ from pilothouse.hub.hub import Hub
 from pilothouse.server.callers import Caller
 from tests.support.hubs import PATIENCE, check, facts, history, odd_hub
 from tests.support.lending import OWNER, lending
+from tests.support.rogue import ask, do, rogue_hub
 from tests.support.schema_check import check_frames
 from tests.support.servers import agent_specs
 
@@ -87,7 +88,7 @@ async def test_an_editor_that_offers_only_reads_is_not_asked_to_write(tmp_path: 
         await editor.prompt(session_id, f"put {root}/a.txt hub")
         assert (root / "a.txt").read_text() == "hub"
         await editor.prompt(session_id, "terminal true")
-        assert [method for method, _ in editor.calls] == []
+        assert {method for method, _ in editor.calls} == {"fs/read_text_file"}  # to show what changes
 
 
 async def test_a_refusal_of_the_editor_is_the_agents_answer_as_it_came(tmp_path: Path, root: Path) -> None:
@@ -113,9 +114,10 @@ async def test_what_an_editor_does_not_know_the_hub_does(tmp_path: Path, root: P
     async with odd_hub(tmp_path) as hub, lending(hub, fs=True) as editor:
         session_id = await editor.open(root)
         editor.answers[method] = unheard_of
-        await editor.prompt(session_id, f"read {root}/a.txt" if "read" in method else f"put {root}/a.txt saved")
+        is_read = "read" in method
+        await editor.prompt(session_id, f"read {root}/a.txt" if is_read else f"put {root}/a.txt written")
         assert "error" not in editor.said
-        assert (root / "a.txt").read_text() == "saved"
+        assert (root / "a.txt").read_text() == ("saved" if is_read else "written")
         assert editor.asked(method)
 
 
@@ -252,7 +254,7 @@ async def test_who_may_not_prompt_and_approve_lends_nothing(tmp_path: Path, root
     (root / "a.txt").write_text("true")
     phone = Caller(name="phone", scopes=frozenset(scopes))
     async with odd_hub(tmp_path / "home") as hub, lending(hub, caller=phone, fs=True, terminal=True) as liar:
-        session = await hub.start_session("odd", root)
+        session = await hub.start_session("odd", root, policy={"autoApprove": {"commands": True}})
         await liar.load(session.id)
         liar.buffers[str(root / "a.txt")] = "a lie"
         await session.prompt(f"read {root}/a.txt")
@@ -293,7 +295,8 @@ async def test_a_program_runs_in_the_editor_and_everybody_sees_what_it_prints(tm
         assert [method for method, _ in editor.calls if "release" in method] == ["terminal/release"]
         events = await history(hub.log, session_id)
         check(events)
-        (result,) = (event for event in events if event.type in ("tool:result", "tool:error"))
+        ends = [event for event in events if event.type in ("tool:result", "tool:error")]
+        (result,) = (event for event in ends if event.tool_call_id == "s1")  # type: ignore[attr-defined]
         assert "is 42\ntwo" in str(getattr(result, "output", ""))
         assert facts(events, "served_by") == [{"editor": "zed"}]
         # the editor shows its own terminal, the others get the text
@@ -445,8 +448,8 @@ async def test_a_foreign_terminal_is_not_in_a_question_either(tmp_path: Path, ro
         await editor.until(lambda: editor.asked("session/request_permission"))
         await other.until(lambda: other.asked("session/request_permission"))
         (mine,), (theirs,) = (one.asked("session/request_permission") for one in (editor, other))
-        assert [item["type"] for item in mine["toolCall"]["content"]] == ["terminal", "content"]
-        assert [item["type"] for item in theirs["toolCall"]["content"]] == ["content"]
+        assert "terminal" in [item["type"] for item in mine["toolCall"]["content"]]
+        assert {item["type"] for item in theirs["toolCall"]["content"]} == {"content"}
         await session.cancel()
         await turn.done
 
@@ -566,3 +569,34 @@ async def test_a_clients_announcements_reach_the_agent_that_runs(tmp_path: Path,
             await editor.wire.send_notification("_odd/poke", params)
         await editor.prompt(session_id, "given")
         assert json.loads(editor.said)["heard"] == [["_odd/poke", {"sessionId": own, "n": 1}]]
+
+
+# -- approvals ----------------------------------------------------------------------------------------------------
+
+
+async def test_an_editor_gets_the_last_value_of_a_variable(tmp_path: Path, root: Path) -> None:
+    async with rogue_hub(tmp_path / "home") as hub, lending(hub, terminal=True) as editor:
+        session_id = await editor.open(root, agent="rogue")
+        twice = [{"name": "X", "value": "1"}, {"name": "X", "value": "2"}]
+        await editor.prompt(session_id, do("terminal/create", command="true", env=twice))
+        (made,) = editor.asked("terminal/create")
+        assert made["env"] == twice[1:]
+
+
+async def test_a_text_that_changes_in_the_editor_before_a_write_is_not_overwritten(tmp_path: Path, root: Path) -> None:
+    texts = ["a\nz\n", "new\na\nz\n", "other\na\nz\n"]  # for the question, for the comparison, before the write
+
+    async def read(params: dict[str, Any]) -> Any:
+        return {"content": texts.pop(0) if len(texts) > 1 else texts[0]}
+
+    async def allow(params: dict[str, Any]) -> Any:
+        return {"outcome": {"outcome": "selected", "optionId": params["options"][0]["optionId"]}}
+
+    async with rogue_hub(tmp_path / "home") as hub, lending(hub, fs=True) as editor:
+        editor.answers |= {"fs/read_text_file": read, "session/request_permission": allow}
+        session_id = await editor.open(root, agent="rogue")
+        shown = [{"type": "diff", "path": str(root / "a.txt"), "oldText": "a\n", "newText": "b\n"}]
+        write = do("fs/write_text_file", path=str(root / "a.txt"), content="new\nb\nz\n")
+        await editor.prompt(session_id, f"{ask('c1', title='Work', kind='edit', content=shown)}\n{write}")
+        assert "has changed in the meantime" in editor.said
+        assert editor.asked("fs/write_text_file") == []

@@ -19,7 +19,7 @@ from pilothouse.hub.session import HubSession
 from pilothouse.log.errors import LogError
 from pilothouse.model.errors import ValidationError
 from pilothouse.model.events import SessionErrorEvent
-from tests.support.hubs import PATIENCE, approval_asked, check, fact, facts, gone, history, processes_with, said, until
+from tests.support.hubs import PATIENCE, approval_asked, check, facts, gone, history, processes_with, said, until
 
 AGENT = str(Path(__file__).parent.parent / "support" / "script_agent.py")
 
@@ -307,23 +307,26 @@ async def test_what_was_denied_is_not_written_by_the_hub_and_what_was_then_allow
         await prompt.done
         assert (project / "note.txt").exists() == approved
     events = await history(hub.log, session.id)
-    assert "it was denied in this turn" in said(events)
+    assert "was denied in this turn" in said(events)
     assert facts(events, "acted_without_asking") == []
 
 
-async def test_a_file_written_by_the_hub_that_nobody_was_asked_about_is_flagged(hub: Hub, project: Path) -> None:
+async def test_an_act_that_no_rule_allows_is_asked_about(hub: Hub, project: Path) -> None:
     session = await hub.start_session("script", project, policy=DENYING)
-    for path in ("ok/fine.txt", "other.txt"):
-        await session.prompt(f"agent.request('fs/write_text_file', path={path!r}, content='x')")
-    await session.prompt("agent.request('terminal/create', command='true')")
-    await session.prompt("agent.request('terminal/create', command='touch made.txt')")
+    await session.prompt("agent.request('fs/write_text_file', path='ok/fine.txt', content='x')")
+    for act in (
+        "'fs/write_text_file', path='other.txt', content='x'",
+        "'terminal/create', command='touch made.txt'",
+    ):
+        prompt = await session.send(f"agent.request({act})")
+        asked = await approval_asked(session, session.state.seq)
+        assert asked.origin == "hub"
+        await session.decide(asked.request_id, approved=True)
+        await prompt.done
+    assert (project / "other.txt").read_text() == "x"
     events = await history(hub.log, session.id)
-    flagged = facts(events, "acted_without_asking")
-    assert [(data["name"], data.get("path") or data.get("command")) for data in flagged] == [
-        ("Write", "other.txt"),
-        ("Bash", "touch made.txt"),
-    ]
-    assert await until(session, fact("acted_without_asking"))
+    assert facts(events, "acted_without_asking") == []
+    assert len(facts(events, "act_allowed")) == 3
 
 
 async def test_an_agent_cannot_have_the_hub_read_or_write_the_hubs_own_directory(tmp_path: Path) -> None:

@@ -169,15 +169,15 @@ async def test_denied_and_stopped(talk: Talk) -> None:
     assert not (talk.work / "never.txt").exists()
 
 
-async def test_always_is_asked_once(talk: Talk) -> None:
-    """By a rule of the CLI's own, and by a mode."""
+async def test_always_stores_a_rule_of_the_hub_and_asks_once(talk: Talk) -> None:
+    """The CLI's own "always" and its change of mode are answered with "once": the hub stores its own rule."""
     talk.choose = lambda name: "allow_always"
     turn = await talk.turn(script(*[bash(f"touch {talk.work}/one.txt")] * 2, "Done."))
     assert (turn.said, turn.ends(), talk.asked) == ("Done.", [("Bash", "completed")] * 2, ["Bash"])
     talk.choose, talk.asked = lambda name: "mode:acceptEdits", []
     writes = [write(talk.work / f"{name}.txt") for name in ("two", "three")]
     turn = await talk.turn(script(*writes, "Done."))
-    assert (turn.said, talk.asked, talk.mode) == ("Done.", ["Write"], "acceptEdits")
+    assert (turn.said, talk.asked, talk.mode) == ("Done.", ["Write", "Write"], "default")
     assert {path.stem for path in talk.work.glob("*.txt")} == {"hello", "one", "two", "three"}
 
 

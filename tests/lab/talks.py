@@ -158,6 +158,10 @@ class HubTalk(Talk):
             self._events.append(event)
             if event.type == "approval:requested":
                 name = event.tool_name  # type: ignore[attr-defined]
+                await self._session.committed()
+                record = await self._hub.log.approvals.get(event.request_id)  # type: ignore[attr-defined]
+                if record.state != "pending":
+                    continue  # a rule has decided it
                 self.asked.append(name)
                 chosen = self.choose(name)
                 if chosen != OPEN:

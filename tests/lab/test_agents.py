@@ -96,12 +96,14 @@ async def spoken(hub: Hub, session: HubSession, prompt: str) -> tuple[TurnResult
     return result, (await history(hub.log, session.id))[before:]
 
 
-async def goes_on(hub: Hub, session: HubSession) -> None:
-    """The next prompt works, and the log is sound."""
+async def goes_on(hub: Hub, session: HubSession, *, unasked: int = 0) -> None:
+    """The next prompt works, the log is sound, and `unasked` acts are flagged."""
     result, events = await spoken(hub, session, script("Second answer"))
     assert (result.stop_reason, result.error) == ("end_turn", None)
     assert "Second answer" in said(events)
-    check(await history(hub.log, session.id))
+    whole = await history(hub.log, session.id)
+    check(whole)
+    assert len(facts(whole, "acted_without_asking")) == unasked
 
 
 async def test_text(agent: AgentSpec, tmp_path: Path, work: Path) -> None:
@@ -137,9 +139,9 @@ async def test_tools(agent: AgentSpec, tmp_path: Path, work: Path, note: Note) -
         assert {"new.txt", "hello.txt"} <= changed
         note(f"{len(asked)} asked")
         unasked = [fact["name"] for fact in facts(events, "acted_without_asking")]
-        if unasked:
-            note(f"unasked: {', '.join(unasked)}")
-        await goes_on(hub, session)
+        note(f"{len(unasked)} flagged")
+        acts = 3  # a write, an edit and a command
+        await goes_on(hub, session, unasked=acts - len([event for event in asked if event.risk_level != "low"]))
 
 
 async def test_reject(agent: AgentSpec, tmp_path: Path, work: Path, note: Note) -> None:
@@ -160,14 +162,13 @@ async def test_reject_write(agent: AgentSpec, tmp_path: Path, work: Path, note: 
         session = await begun(hub, agent, work)
         steps = [{"op": "write", "path": f"{work}/never.txt", "content": "x\n"}, "Well then."]
         async with answered(session, never) as asked:
-            _, events = await spoken(hub, session, script(*steps))
+            await spoken(hub, session, script(*steps))
         if not asked:
             note("it asks nobody inside its sandbox")
             assert (work / "never.txt").exists()
-            assert facts(events, "acted_without_asking")
         else:
             assert not (work / "never.txt").exists()
-        await goes_on(hub, session)
+        await goes_on(hub, session, unasked=0 if asked else 1)
 
 
 async def cancelled_when(hub: Hub, session: HubSession, prompt: str, when: Callable[[Event], bool]) -> list[Event]:

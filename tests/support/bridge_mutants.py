@@ -7,33 +7,16 @@ Not a test itself: it takes minutes. A mutant that no longer applies is told as 
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 import sys
-import tempfile
-from pathlib import Path
-from typing import NamedTuple
 
-ROOT = Path(__file__).parents[2]
+from tests.support.mutants import Mutant, run
+
 CLAUDE = "adapters/claude"
 UNIT = "tests/unit/adapters/claude"
 PURE = tuple(
     f"{UNIT}/test_{name}.py" for name in ("bridge_defects", "tools", "asking", "speech", "turns", "recordings")
 )
 PROCESS = (f"{UNIT}/test_session.py", f"{UNIT}/test_agent.py")
-PATIENCE = 240
-
-
-class Mutant(NamedTuple):
-    """One defect: its number, what it is, and how the source has it."""
-
-    bug: int
-    what: str
-    file: str
-    right: str
-    wrong: str
-    tests: tuple[str, ...] = PURE
 
 
 MUTANTS = (
@@ -217,46 +200,5 @@ MUTANTS = (
 )
 
 
-def verdict(mutant: Mutant, place: Path) -> str:
-    """Killed, SURVIVED or STALE."""
-    source = place / "pilothouse" / mutant.file
-    right = source.read_text(encoding="utf-8")
-    if right.count(mutant.right) != 1:
-        return f"STALE: its place is found {right.count(mutant.right)} times"
-    source.write_text(right.replace(mutant.right, mutant.wrong), encoding="utf-8")
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *mutant.tests],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(place), "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return "killed by the clock"
-    finally:
-        source.write_text(right, encoding="utf-8")
-    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return f"killed by {failed[0].partition('::')[2][:90]}" if done.returncode == 1 and failed else "SURVIVED"
-
-
-def main() -> int:
-    chosen = {int(word) for word in sys.argv[1:]}
-    mutants = [mutant for mutant in MUTANTS if not chosen or mutant.bug in chosen]
-    killed = 0
-    with tempfile.TemporaryDirectory() as directory:
-        place = Path(directory)
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / "src" / "pilothouse", place / "pilothouse", ignore=ignored)
-        for mutant in mutants:
-            found = verdict(mutant, place)
-            killed += found.startswith("killed")
-            print(f"{mutant.bug:2} {mutant.what}: {found}", flush=True)
-    print(f"{killed} of {len(mutants)} killed")
-    return 0 if killed == len(mutants) else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(MUTANTS, PURE))

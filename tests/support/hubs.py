@@ -9,6 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from pilothouse.adapters.known import PermissionBehavior
 from pilothouse.hub.hub import Hub
 from pilothouse.hub.link import AgentSpec
 from pilothouse.hub.session import HubSession
@@ -35,8 +38,21 @@ def odd(*how: str, start_timeout: float = 10.0, **env: str) -> AgentSpec:
     return AgentSpec(name="odd", command=command, env=env, start_timeout=start_timeout)
 
 
-def odd_hub(home: Path, *how: str, cancel_deadline: float = 5.0, **options: Any) -> Hub:
-    return Hub(home=home, agents={"odd": odd(*how)}, cancel_deadline=cancel_deadline, **options)
+def odd_hub(
+    home: Path, *how: str, cancel_deadline: float = 5.0, behavior: PermissionBehavior | None = None, **options: Any
+) -> Hub:
+    agent = msgspec.structs.replace(odd(*how), behavior=behavior)
+    return Hub(home=home, agents={"odd": agent}, cancel_deadline=cancel_deadline, **options)
+
+
+UNASKED = PermissionBehavior(modes_without_approval={"yolo": "everything"})
+
+
+async def start_unasked(hub: Hub, place: Path) -> HubSession:
+    """A session in which the user lets the agent act without asking; its hub has the permission behavior `UNASKED`."""
+    session = await hub.start_session("odd", place)
+    await session.set_mode("yolo")
+    return session
 
 
 class FullLog(MemoryLog):

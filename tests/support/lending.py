@@ -35,6 +35,10 @@ from .hubs import PATIENCE
 OWNER = Caller(name="editor", scopes=ADMIN)
 
 
+def _is_about_act(params: dict[str, Any]) -> bool:
+    return {option["optionId"] for option in params["options"]} == {"allow_once", "reject_once"}
+
+
 class Lender:
     def __init__(
         self, hub: Hub, caller: Caller | None, capabilities: dict[str, Any], name: str, authenticate: Any = None
@@ -49,6 +53,8 @@ class Lender:
         self.buffers: dict[str, str] = {}
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.told: list[tuple[str, dict[str, Any]]] = []
+        self.acts: list[dict[str, Any]] = []
+        """Acts that the agent did not ask about and the hub did; the user of this editor allows them."""
         self.answers: dict[str, Callable[[dict[str, Any]], Awaitable[Any]]] = {}
         self.terminals: Terminals | None = None
         self._came = asyncio.Event()
@@ -60,6 +66,9 @@ class Lender:
         self.frames.append(("outgoing" if is_hubs else "incoming", event.raw.decode().rstrip("\n")))
 
     async def _handle(self, method: str, params: Any, is_notification: bool) -> Any:
+        if method == "session/request_permission" and method not in self.answers and _is_about_act(params):
+            self.acts.append(params)
+            return {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
         (self.told if is_notification else self.calls).append((method, params))
         self._came.set()
         self._came = asyncio.Event()

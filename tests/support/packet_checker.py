@@ -157,6 +157,12 @@ ADDED: Mapping[str, Mapping[str, Check | Maybe]] = {
         "preview": union(RECORD, NULL),
         "options": array(RECORD),
         "expiresAt": union(STRING, NULL),
+        "notes": array(STRING),
+        "origin": literal("agent", "hub"),
+        "ruleOffers": array(RECORD),
+        "ruleRefusal": union(STRING, NULL),
+        "questionIds": array(STRING),
+        "choosesMode": of(bool),
     },
     "approval_resolved": {
         "_meta": NULL,

@@ -56,14 +56,16 @@ class Drive:
         result = json.dumps({"stopReason": stop_reason, **fields}).encode()
         return self.keep(self.translator.result(result, self.now()))
 
-    def ask(self, call_id: str, request_id: str = "r1", **fields: Any) -> list[Event]:
+    def ask(
+        self, call_id: str, request_id: str = "r1", files: dict[str, str | None] | None = None, **fields: Any
+    ) -> list[Event]:
         options = [
             {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
             {"optionId": "no", "name": "Reject", "kind": "reject_once"},
         ]
         params = {"sessionId": SESSION, "toolCall": {"toolCallId": call_id, **fields}, "options": options}
         raw = json.dumps(params).encode()
-        return self.keep(self.translator.permission(raw, self.now(), request_id=request_id))
+        return self.keep(self.translator.permission(raw, self.now(), request_id=request_id, files=files))
 
     def decide(self, request_id: str = "r1", *, approved: bool = True, **fields: Any) -> list[Event]:
         fields = {"resolved_by": "user", **fields}

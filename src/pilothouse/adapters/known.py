@@ -10,13 +10,22 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from .programs import AgentProgram, Way
 
-__all__ = ["CODER", "DEMO", "KNOWN", "claude", "claude_code", "without_flaws"]
+__all__ = [
+    "CODER",
+    "DEMO",
+    "KNOWN",
+    "PermissionBehavior",
+    "claude",
+    "claude_code",
+    "permission_behavior_of",
+    "without_flaws",
+]
 
 CODER = "coder"
 DEMO = "demo"
@@ -144,3 +153,38 @@ def without_flaws(capabilities: Mapping[str, Any], command: Sequence[str]) -> di
         for group, name in FLAWED[program]:
             told[group] = {**told.get(group, {}), name: False}
     return told
+
+
+class PermissionBehavior(msgspec.Struct, frozen=True):
+    """How an agent asks for permission, as far as it is known.
+
+    `modes_without_approval` are the modes in which it acts without asking: before `everything`, or only before `writes`
+    inside the workspace. `question_tools` only ask the user; their answers come with the approval of the tool call.
+    """
+
+    modes_without_approval: Mapping[str, Literal["everything", "writes"]] = {}
+    question_tools: frozenset[str] = frozenset()
+
+
+_CLAUDE = PermissionBehavior(
+    {"bypassPermissions": "everything", "acceptEdits": "writes"}, frozenset({"AskUserQuestion"})
+)
+PERMISSION_BEHAVIOR: Mapping[str, PermissionBehavior] = {
+    "pilothouse.adapters.claude": _CLAUDE,
+    "claude-agent-acp": _CLAUDE,
+    "codex-acp": PermissionBehavior(
+        {"agent-full-access": "everything", "workspace-write": "writes", "agent": "writes"}
+    ),
+    "gemini": PermissionBehavior({"yolo": "everything", "autoEdit": "writes"}),
+    "qwen": PermissionBehavior({"yolo": "everything", "auto-edit": "writes"}),
+    "goose": PermissionBehavior({"auto": "everything"}),
+    "vibe-acp": PermissionBehavior({"auto-approve": "everything", "accept-edits": "writes"}),
+}
+"""By a program or module in the agent's command, never by a name that the agent reports."""
+
+
+def permission_behavior_of(command: Sequence[str]) -> PermissionBehavior:
+    """How the agent that a command starts asks for permission; the default for an agent that is not known."""
+    names = {PurePath(word).name for word in command}
+    found = (behavior for program, behavior in PERMISSION_BEHAVIOR.items() if program in names)
+    return next(found, PermissionBehavior())

@@ -158,7 +158,7 @@ def revoke(device: str) -> None:
     click.echo(f"Revoked: {_shown(found['name'])} ({found['id']}).")
     if rules:
         what = "1 rule that it made still answers" if rules == 1 else f"{rules} rules that it made still answer"
-        say(f"{what} without asking: `pilothouse policy rules` lists them, `pilothouse policy revoke` takes one back.")
+        say(f"{what} without asking: `pilothouse policy rules` lists them, `pilothouse policy revoke` deletes one.")
 
 
 async def _revoke(wanted: str) -> tuple[dict[str, Any], int]:

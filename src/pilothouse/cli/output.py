@@ -20,6 +20,7 @@ __all__ = [
     "complete",
     "complete_or_end",
     "console",
+    "escape_hidden",
     "print_json",
     "print_table",
     "say",
@@ -81,12 +82,29 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def print_json(value: Any) -> None:
-    """One value as JSON, indented; camelCase as everywhere outside of Python."""
+    """One value as JSON, indented; camelCase as everywhere outside of Python.
+
+    Hidden characters in it are escaped: a terminal that shows it must not obey or hide them.
+    """
     import msgspec
 
-    text = msgspec.json.format(msgspec.json.encode(value), indent=2)
-    sys.stdout.buffer.write(text + b"\n")
+    text = escape_hidden(msgspec.json.format(msgspec.json.encode(value).decode(), indent=2))
+    sys.stdout.buffer.write(text.encode() + b"\n")
     sys.stdout.buffer.flush()
+
+
+def escape_hidden(text: str) -> str:
+    """JSON with every hidden character as `\\uXXXX`. These occur in its strings only."""
+    if text.isascii() and "\x7f" not in text:
+        return text
+    from ..model.labels import make_visible
+
+    def escape(character: str) -> str:
+        units = character.encode("utf-16-be", "surrogatepass")
+        return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+    odd = {one for one in set(text) - {"\n"} if not one.isprintable() or make_visible(one) != one}
+    return text.translate({ord(one): escape(one) for one in odd})
 
 
 def print_table(out: Console, table: Any) -> None:

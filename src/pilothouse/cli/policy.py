@@ -1,4 +1,4 @@
-"""`pilothouse policy`: what is answered without asking, and why a command would be."""
+"""`pilothouse policy`: list, check, narrow, keep and revoke the rules that decide requests without asking."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = ["policy"]
 
 @click.group(cls=Group)
 def policy() -> None:
-    """See what is answered without asking, and why."""
+    """See which requests are answered without asking, and why."""
 
 
 @policy.command("show")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON")
 @reported
 def show(as_json: bool) -> None:
-    """List the rules: those of config.toml, and those that "always" made."""
+    """List the rules of config.toml, and those that "always" stored."""
     from ..config import load_config
 
     config = load_config()
@@ -42,18 +42,20 @@ def show(as_json: bool) -> None:
         return
     from rich.markup import escape
 
+    from ..model.policy import describe_rule
+    from ..terminal.texts import title_of
+
     out = console()
     out.print(f"[dim]{escape(str(config.path))}[/]")
     for rule in written:
         out.print(f"  [{_style(rule.effect)}]{rule.effect:5}[/] {escape(rule.label)}")
     if not written:
         out.print("  no rules: everything is asked")
-    out.print("[dim]kept from answers[/]")
+    out.print('[dim]stored by "always"[/]')
     for record in kept:
         where = "" if record.scope == "everywhere" else f" {short_path(record.scope_key)}"
-        what = f"{record.rule.get('subject')}: {record.rule.get('pattern') or 'all'}"
         used = f"used {record.hits}×" if record.hits else "never used"
-        line = f"  [{_style(record.effect)}]{record.effect:5}[/] {escape(what)}"
+        line = f"  [{_style(record.effect)}]{record.effect:5}[/] {escape(title_of(describe_rule(record.rule)))}"
         about = f"{escape(record.scope + where)} · {used} · made {ago(record.created)}"
         out.print(f"{line}  [dim]{about}[/]", soft_wrap=True)
     if not kept:
@@ -61,31 +63,63 @@ def show(as_json: bool) -> None:
 
 
 @policy.command("rules")
-@click.option("--all", "everything", is_flag=True, help="List those as well that expired or were revoked.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--all", "everything", is_flag=True, help="Include expired and revoked rules")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON")
 @reported
 def rules(everything: bool, as_json: bool) -> None:
-    """List the rules that "always" made: what each allows, where, how often it did, and until when."""
+    """List stored “always” rules with their reach, scope, use and expiry.
+
+    Earlier versions stored some rules for any arguments although they said "exactly this request". These are marked.
+    Narrow one with `pilothouse policy narrow`, confirm it with `pilothouse policy keep`, or delete it with
+    `pilothouse policy revoke`.
+    """
     from ..config import load_config
-    from .rules import kept_rules, what_rule
+    from ..hub.standing import describe_wide_rules
+    from .rules import kept_rules
 
     found = complete(kept_rules(load_config(), everything=everything))
     if as_json:
         print_json(found)
         return
     if not found:
-        click.echo('No rules. `pilothouse approve ID --always project`, or "A" at a question, makes one.', err=True)
+        click.echo(
+            'No rules yet. "Always allow" creates one, as does: pilothouse approve ID --always project', err=True
+        )
         return
+    for rule in found:
+        _print_rule(rule)
+    wide = sum(rule["isWide"] for rule in found)
+    if wide:
+        say(f"{describe_wide_rules(wide)}.", err=True)
+        say("Narrow: pilothouse policy narrow RULE", err=True)
+        say("Keep:   pilothouse policy keep RULE", err=True)
+        say("Delete: pilothouse policy revoke RULE", err=True)
+
+
+def _print_rule(rule: dict[str, Any]) -> None:
     from rich.text import Text
 
     from ..terminal.texts import title_of
+    from .rules import what_rule
 
     out = console()
-    for rule in found:
-        head = Text.assemble((f"{rule['effect']:5} ", _style(rule["effect"])), (title_of(what_rule(rule)), "bold"))
-        out.print(head, soft_wrap=not out.is_terminal)
-        facts = (rule["id"], _where(rule), _use(rule), _until(rule), _maker(rule))
-        say(f"      {' · '.join(filter(None, facts))}", hanging=6)
+    head = Text.assemble((f"{rule['effect']:5} ", _style(rule["effect"])), (title_of(what_rule(rule)), "bold"))
+    if rule["isWide"]:
+        head.append("  ! covers any arguments", "yellow")
+    out.print(head, soft_wrap=not out.is_terminal)
+    if rule["rule"].get("arguments"):
+        out.print(Text(f"      {_arguments(rule)}", style="cyan"), soft_wrap=not out.is_terminal)
+    facts = (rule["id"], _where(rule), _use(rule), _until(rule), _maker(rule))
+    say(f"      {' · '.join(filter(None, facts))}", hanging=6)
+
+
+def _arguments(rule: dict[str, Any]) -> str:
+    """The arguments that a rule is limited to, as one line of JSON."""
+    import msgspec
+
+    from ..terminal.texts import shown
+
+    return shown(msgspec.json.encode(rule["rule"]["arguments"]).decode())
 
 
 def _where(rule: dict[str, Any]) -> str:
@@ -93,7 +127,7 @@ def _where(rule: dict[str, Any]) -> str:
 
 
 def _maker(rule: dict[str, Any]) -> str:
-    """Whose decision it came of; rules that are older than that was kept say nothing."""
+    """The name that signed the decision; rules of early versions have none."""
     from ..terminal.texts import title_of
 
     return f"by {title_of(rule['madeBy'])}" if rule["madeBy"] else ""
@@ -111,11 +145,41 @@ def _until(rule: dict[str, Any]) -> str:
     return f"{'until' if rule['active'] else 'expired'} {rule['expires'][:16].replace('T', ' ')} UTC"
 
 
+@policy.command("narrow")
+@click.argument("rule", metavar="RULE")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON")
+@reported
+def narrow(rule: str, as_json: bool) -> None:
+    """Limit a rule of an earlier version to the arguments you approved, by the beginning of its id."""
+    _change_wide_rule(rule, as_json, "Narrowed to:", narrow=True)
+
+
+@policy.command("keep")
+@click.argument("rule", metavar="RULE")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON")
+@reported
+def keep(rule: str, as_json: bool) -> None:
+    """Confirm a rule of an earlier version for any arguments, by the beginning of its id."""
+    _change_wide_rule(rule, as_json, "Kept as it is:", narrow=False)
+
+
+def _change_wide_rule(beginning: str, as_json: bool, head: str, *, narrow: bool) -> None:
+    from ..config import load_config
+    from .rules import change_wide_rule
+
+    changed = complete(change_wide_rule(load_config(), beginning, narrow=narrow))
+    if as_json:
+        print_json(changed)
+        return
+    click.echo(head)
+    _print_rule(changed)
+
+
 @policy.command("revoke")
 @click.argument("rule", metavar="RULE")
 @reported
 def revoke(rule: str) -> None:
-    """Take a rule back, by the beginning of its id; from now on it is asked again."""
+    """Delete a rule, by the beginning of its id. Such requests are asked about again."""
     from ..config import load_config
     from ..terminal.texts import title_of
     from .rules import revoke_rule, what_rule
@@ -129,12 +193,12 @@ def revoke(rule: str) -> None:
 @click.option(
     "--cwd",
     type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
-    help="The directory of the session; by default the current one.",
+    help="Directory of the session; the current one by default",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON")
 @reported
 def check(command: str, cwd: Path | None, as_json: bool) -> None:
-    """Say what would happen if an agent asked to run COMMAND, how risky it is, and why. Nothing is run."""
+    """Show whether COMMAND would be allowed, denied or asked about, and its risk. Nothing is run."""
     from ..config import load_config
     from ..model.policy import decide
     from ..model.risk import assess_command
@@ -181,14 +245,15 @@ async def _kept(config: Config) -> list[Kept]:
 
 
 def _applying(kept: list[Kept], workspace: str) -> list[Rule]:
-    """The kept rules that hold in a new session there."""
-    from ..model.policy import Rule
+    """The stored rules that hold in a new session there."""
+    from ..hub.standing import read_rule
 
-    return [
-        Rule(record.effect, record.rule.get("subject", "tools"), record.rule.get("pattern"), f"always:{record.id}")
+    found = (
+        read_rule(record)
         for record in kept
         if record.scope == "everywhere" or (record.scope == "project" and _same(record.scope_key, workspace))
-    ]
+    )
+    return [rule for rule in found if rule is not None]
 
 
 def _same(one: str, other: str) -> bool:

@@ -29,8 +29,10 @@ from ..app.serving import Serving
 from ..config import Config, ServerConfig, load_config, parse_server, server_settings
 from ..hub.hub import Hub
 from ..hub.session import HubSession
+from ..hub.standing import wide_rules_notice
 from ..log.errors import LogLocked
 from ..model.events import utc_now
+from ..model.labels import make_visible
 from ..remote.hub import RemoteHub, reach
 from .background import Launcher
 from .browser import open_browser
@@ -221,7 +223,7 @@ class _Service:
         self._watch_signals()
         async with self._hub() as hub, self._serving(hub) as serving:
             for notice in (*hub.notices, *serving.notices):
-                click.echo(notice, err=True)
+                click.echo(make_visible(notice), err=True)
             gc.freeze()  # what was loaded stays; a collection that looked at it would hold up every session
             gc.enable()
             if self._ready is not None:
@@ -260,6 +262,9 @@ class _Service:
     async def _hub(self) -> AsyncIterator[Hub]:
         async with open_hub(self._config) as hub:
             self._live = hub.live
+            notice = await wide_rules_notice(hub.log)
+            if notice is not None:
+                click.echo(make_visible(notice), err=True)
             try:
                 yield hub
             finally:

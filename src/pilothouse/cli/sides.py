@@ -7,18 +7,19 @@ a prompt back; `Here` and `There` make both the same.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
-from ..hub.errors import DecidedOtherwise, IllegalCommand, UnknownApproval
+from ..hub.errors import DecidedOtherwise, IllegalCommand, UnknownApproval, Unsupported
 from ..hub.session import HubSession
+from ..model.commands import OfferId, Remember
 from ..model.events import ApprovalResolvedEvent, CustomEvent, Event
-from ..remote.errors import Conflict, NotFound
+from ..remote.errors import Conflict, NotFound, Refused
 from ..remote.session import RemoteSession, TurnEnd, end_of
 
 __all__ = [
+    "DecisionRefused",
     "Here",
-    "Remember",
     "Sent",
     "Side",
     "Stored",
@@ -29,7 +30,8 @@ __all__ = [
     "settled_by",
 ]
 
-Remember = Literal["once", "session", "project", "everywhere"]
+REFUSALS = frozenset({IllegalCommand.code, Unsupported.code, "invalid"})
+"""Codes of the hub for a decision that it does not accept."""
 PATIENCE = 10.0
 """Seconds that a terminal waits for a hub that went away without a word; long enough to start it again by hand."""
 
@@ -48,6 +50,10 @@ class Sent(NamedTuple):
 
     turn_id: str
     done: asyncio.Future[Any] | None = None
+
+
+class DecisionRefused(Exception):
+    """The hub did not accept a decision or an answer; the message says why. The request is still pending."""
 
 
 class Side(Protocol):
@@ -72,7 +78,15 @@ class Side(Protocol):
         reason: str | None,
         by: str | None,
         remember: Remember,
-    ) -> None: ...
+        rule: OfferId | None = None,
+        answers: Mapping[str, str | list[str]] | None = None,
+    ) -> dict[str, Any]:
+        """The decision as it is stored, with the `rule` that was made or the `ruleRefusal`; empty if it came too late.
+
+        Raises DecisionRefused.
+        """
+        ...
+
     async def answer(self, question_id: str, answer: Any) -> None: ...
     async def rename(self, title: str | None) -> None: ...
 
@@ -126,20 +140,33 @@ class Here:
     async def cancel(self) -> None:
         await self._session.cancel()
 
-    async def decide(self, request_id: str, *, by: str | None, **decision: Any) -> None:
+    async def decide(self, request_id: str, *, by: str | None, **decision: Any) -> dict[str, Any]:
         try:
-            await self._session.decide(request_id, by=by or "user", **decision)
+            return (await self._session.decide(request_id, by=by or "user", **decision)).decision or {}
         except (UnknownApproval, DecidedOtherwise):
-            pass
+            return {}
+        except (IllegalCommand, Unsupported) as exc:
+            raise DecisionRefused(str(exc)) from exc
 
     async def answer(self, question_id: str, answer: Any) -> None:
+        """Raises DecisionRefused."""
         try:
             self._session.answer(question_id, answer)
         except (UnknownApproval, DecidedOtherwise):
             pass
+        except (IllegalCommand, Unsupported) as exc:
+            raise DecisionRefused(str(exc)) from exc
 
     async def rename(self, title: str | None) -> None:
         self._session.rename(title)
+
+
+def _raise_unless_late(exc: Refused) -> None:
+    """Let a decision that came too late pass. Raises DecisionRefused for one that the hub does not accept."""
+    if exc.code in REFUSALS:
+        raise DecisionRefused(str(exc)) from exc
+    if not isinstance(exc, NotFound | Conflict):
+        raise exc
 
 
 class There:
@@ -171,17 +198,19 @@ class There:
     async def cancel(self) -> None:
         await self._session.cancel()
 
-    async def decide(self, request_id: str, **decision: Any) -> None:
+    async def decide(self, request_id: str, **decision: Any) -> dict[str, Any]:
         try:
-            await self._session.decide(request_id, **decision)
-        except (NotFound, Conflict):
-            pass
+            return (await self._session.decide(request_id, **decision)).get("decision") or {}
+        except Refused as exc:
+            _raise_unless_late(exc)
+            return {}
 
     async def answer(self, question_id: str, answer: Any) -> None:
+        """Raises DecisionRefused."""
         try:
             await self._session.answer(question_id, answer)
-        except (NotFound, Conflict):
-            pass
+        except Refused as exc:
+            _raise_unless_late(exc)
 
     async def rename(self, title: str | None) -> None:
         await self._session.rename(title)

@@ -7,15 +7,17 @@ will not go back, the session does not go on until somebody chooses. Nothing is 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
 from ..acp.errors import RequestError
 from ..model.session import Session
 
-__all__ = ["Choices", "NotRestored", "Restored", "tells_mode"]
+__all__ = ["Choices", "NotRestored", "Restored", "is_mode_option", "list_mode_names", "matches_mode_id", "mode_of"]
 
 MODE = "mode"
+_OPPOSITE = re.compile(r"\b(?:ask|no|not|never|deny|read|plan|safe|review|confirm)\w*", re.IGNORECASE)
 UNTOLD = "untold"
 HARMLESS = frozenset({"model", "thought_level", "model_config", UNTOLD})
 """Categories of options that say nothing of what an agent may do, and where it does not say that they are otherwise."""
@@ -111,7 +113,7 @@ class Choices:
     async def _set_option(
         self, call: Call, current: dict[str, Any], done: Restored, option: dict[str, Any], wanted: Any
     ) -> None:
-        name, offered = option["id"], list(_values(option))
+        name, offered = option["id"], _values(option)
         kind = {"type": "boolean"} if isinstance(wanted, bool) else {}
         try:
             if offered and wanted not in offered:
@@ -173,11 +175,35 @@ class Choices:
             current["modes"] = {**modes, "currentModeId": self.mode}
 
 
-def tells_mode(update: Any) -> bool:
-    """Whether an update says which mode its agent is in."""
+def is_mode_option(options: Any, config_id: str) -> bool:
+    """Whether this one of a session's options is the choice of its mode."""
+    return any(option["id"] == config_id and _is_about(option, MODE) for option in _options(options))
+
+
+def list_mode_names(modes: Any, options: Any, mode_id: Any) -> list[str]:
+    """The names under which the agent offers a mode."""
+    offered = [mode for mode in modes if isinstance(mode, dict) and mode.get("id") == mode_id]
+    for option in _options(options):
+        if _is_about(option, MODE):
+            offered += [item for item in _items(option) if item.get("value") == mode_id]
+    return [str(one["name"]) for one in offered if one.get("name")]
+
+
+def matches_mode_id(mode_id: str, names: Iterable[str]) -> bool:
+    """Whether every displayed name of a mode has all words of its id, and no word that means the opposite.
+
+    The agent chooses the names, but the modes without approval are known by id. True if a mode has no name.
+    """
+    words = [word.lower() for word in re.findall(r"[A-Z]?[a-z0-9]{3,}|[A-Z]{3,}", mode_id)] or [mode_id.lower()]
+    return all(all(word in name.lower() for word in words) and not _OPPOSITE.search(name) for name in names)
+
+
+def mode_of(update: Any) -> str | None:
+    """The mode that an update reports; None if it reports none."""
     if not isinstance(update, dict):
-        return False
-    return isinstance(update.get("currentModeId"), str) or bool(_about(update, MODE))
+        return None
+    reported = [update.get("currentModeId"), *_about(update, MODE)]
+    return next((mode for mode in reported if isinstance(mode, str)), None)
 
 
 def _rank(category: Any) -> int:
@@ -190,12 +216,16 @@ def _options(value: Any) -> Iterator[dict[str, Any]]:
             yield option
 
 
-def _values(option: dict[str, Any]) -> Iterator[Any]:
-    """What may be chosen, also where it is in groups."""
+def _items(option: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The choices of an option, including those in groups."""
     offered = option.get("options")
     for item in offered if isinstance(offered, list) else ():
         if isinstance(item, dict):
-            yield from _values(item) if isinstance(item.get("options"), list) else (item.get("value"),)
+            yield from _items(item) if isinstance(item.get("options"), list) else (item,)
+
+
+def _values(option: dict[str, Any]) -> list[Any]:
+    return [item.get("value") for item in _items(option)]
 
 
 def _is_about(option: dict[str, Any], category: str) -> bool:

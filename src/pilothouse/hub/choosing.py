@@ -11,8 +11,9 @@ from functools import partial
 from typing import Any
 
 from ..adapters.running import RunningAgent
+from .authorization import Authorization
 from .calls import Calls
-from .choices import Choices
+from .choices import Choices, is_mode_option, list_mode_names, matches_mode_id
 from .listening import Listener
 from .recorder import Recorder
 
@@ -30,7 +31,9 @@ class Choosing:
         listener: Listener,
         calls: Calls,
         started: Callable[[], Awaitable[RunningAgent]],
+        authorization: Authorization,
     ) -> None:
+        self._authorization = authorization
         self._recorder = recorder
         self._listener = listener
         self._calls = calls
@@ -44,12 +47,14 @@ class Choosing:
         at all, is spoken for: not every consumer knows options.
         """
         chosen = partial(Choices.choose_mode, mode_id=mode_id)
+        names = self._list_names(mode_id)
         before = self._listener.modes_named
         told, answer = await self._choose("session/set_mode", _with(meta, modeId=mode_id), chosen)
         is_there = self._recorder.session.mode == mode_id
         if self._listener.modes_named == before and told == is_there:
             self._told({"sessionUpdate": "current_mode_update", "currentModeId": mode_id})
         await self._recorder.commit()
+        self._note_mode(mode_id, names)
         return answer
 
     async def option(self, config_id: str, value: Any, meta: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -57,12 +62,25 @@ class Choosing:
         kind = {"type": "boolean"} if isinstance(value, bool) else {}
         params = _with(meta, configId=config_id, value=value, **kind)
         chosen = partial(Choices.choose_option, config_id=config_id, value=value)
+        names = self._list_names(value)
         _, answer = await self._choose("session/set_config_option", params, chosen)
         options = answer.get("configOptions")
         if isinstance(options, list) and options != self._recorder.session.config_options:
             self._told({"sessionUpdate": "config_option_update", "configOptions": options})
         await self._recorder.commit()
+        if isinstance(value, str) and is_mode_option(self._recorder.session.config_options, config_id):
+            self._note_mode(value, names)
         return answer
+
+    def _list_names(self, mode_id: Any) -> list[str]:
+        """The names of a mode that the user sees now."""
+        session = self._recorder.session
+        return list_mode_names(session.modes, session.config_options, mode_id)
+
+    def _note_mode(self, mode_id: str, names: list[str]) -> None:
+        """Record the user's choice of a mode, if the session is in it now and its names matched its id before."""
+        if self._recorder.session.mode == mode_id and matches_mode_id(mode_id, [*names, *self._list_names(mode_id)]):
+            self._authorization.choose_mode(mode_id)
 
     async def _choose(self, method: str, params: dict[str, Any], chosen: Chosen) -> tuple[bool, dict[str, Any]]:
         """A call that chooses something; whether the agent said which mode it is in now, and its answer."""

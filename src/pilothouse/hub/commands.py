@@ -100,6 +100,8 @@ async def _approve(session: HubSession, command: ApproveToolCallCommand, who: Wh
         approved=True,
         option_id=command.option_id,
         remember=command.remember or "once",
+        rule=command.rule,
+        answers=command.answers,
         by=who.by,
         device_id=who.device_id,
     )
@@ -113,6 +115,7 @@ async def _deny(session: HubSession, command: DenyToolCallCommand, who: Who) -> 
         approved=False,
         option_id=command.option_id,
         remember=command.remember or "once",
+        rule=command.rule,
         reason=command.reason,
         by=who.by,
         device_id=who.device_id,

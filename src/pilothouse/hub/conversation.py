@@ -30,6 +30,7 @@ from .link import AUTH_REQUIRED, AgentLink
 from .prompts import Prompts
 from .questions import Questions
 from .recorder import Recorder
+from .serving import Serving
 from .turns import Prompt, TurnResult, digest_of, result_of, shown, title_of
 
 __all__ = ["Conversation"]
@@ -53,6 +54,8 @@ class Conversation:
         questions: Questions,
         open_agent: Callable[[], Awaitable[RunningAgent]],
         tell_made: Callable[[], Awaitable[None]],
+        serving: Serving,
+        flag_unasked: Callable[[list[ACPEvent]], Awaitable[None]],
         *,
         title: str | None = None,
         cancel_deadline: float,
@@ -64,6 +67,9 @@ class Conversation:
         self._questions = questions
         self._open_agent = open_agent
         self._tell_made = tell_made
+        self._serving = serving
+        self._flag_unasked = flag_unasked
+        self._stopping: asyncio.Future[None] | None = None
         self._title = title
         self._cancel_deadline = cancel_deadline
         self._session_id = recorder.session.id
@@ -185,6 +191,7 @@ class Conversation:
         recorder = self._recorder
         await recorder.mend()
         await self._prepared()
+        self._serving.begin_turn()
         started = recorder.translator.prompt(prompt.content, recorder.now(), turn_id=prompt.turn_id)
         in_sight = self._log.sessions.updating(self._session_id, archived=False)  # nothing runs that no list shows
         recorder.record(started, also=[*self.prompts.claim(prompt), in_sight])
@@ -193,7 +200,11 @@ class Conversation:
         self._give_title(prompt)
         ending = await self._outcome(prompt)
         prompt.phase = "ending"
+        if self._stopping is not None:  # a cancelled turn is over when all that it started is
+            await asyncio.wait((self._stopping,))
+            self._stopping = None
         recorder.record(ending)
+        await self._flag_unasked(ending)
         # whatever still waits for an answer gets one; its event was among those of the end
         self._approvals.cancel_all("The turn is over.")
         self._questions.cancel_all()
@@ -336,6 +347,7 @@ class Conversation:
         if cancels and not prompt.cancelled:
             prompt.cancelled = True
             self._end_asking("The turn was cancelled.")
+            self._stopping = asyncio.ensure_future(self._serving.stop_turn("its turn was cancelled"))
             late = f"it did not end its turn within {self._cancel_deadline:g} s"
             prompt.deadline = asyncio.get_running_loop().call_later(self._cancel_deadline, self._escalate, prompt, late)
             self._stop_opening()

@@ -19,7 +19,7 @@ from ..acp.errors import RequestError
 from .editors import Editor, EditorSilent, Unable
 from .outputs import PIECE, Pieces
 from .programs import ExitStatus
-from .refusals import TerminalError, TerminalsClosed, TooManyTerminals, UnknownTerminal, shown
+from .refusals import TerminalsClosed, TooManyTerminals, UnknownTerminal, shown
 from .terminals import MOST, OUTPUT_LIMIT, OUTPUT_MOST, Ending, Output
 
 __all__ = ["EditorTerminals"]
@@ -245,8 +245,8 @@ class EditorTerminals:
         self._on_end = on_end
         self._most = most
         self._terminals: dict[str, EditorTerminal] = {}
-        self._parting: set[asyncio.Task[None]] = set()
-        self._late: set[asyncio.Task[None]] = set()
+        self._parting: list[asyncio.Task[None]] = []
+        self._late: list[asyncio.Task[None]] = []
         self._starting = 0
         self._closed = False
 
@@ -273,15 +273,16 @@ class EditorTerminals:
             message = f"{editor.name} did not say within {CREATE:g} s whether it started {command}, and may still do so"
             raise EditorSilent(message) from exc
         except Unable as exc:
-            if not exc.is_gone:
+            if not exc.is_gone and not exc.is_unclear:
                 raise
-            message = f"{editor.name} went away while it was to start {command}; it may have run, so look before"
-            raise TerminalError(f"{message} you run it again") from exc
+            why = "went away" if exc.is_gone else "gave no readable answer"
+            message = f"{editor.name} {why} while it was to start {command}; it may have run, so look before"
+            raise EditorSilent(f"{message} you run it again") from exc
         finally:
             self._starting -= 1
         own = answer.get("terminalId") if isinstance(answer, dict) else None
         if not isinstance(own, str) or not 0 < len(own) <= LONGEST_ID:
-            raise TerminalError(f"{editor.name} answered terminal/create without a terminalId; {command} may have run")
+            raise EditorSilent(f"{editor.name} answered terminal/create without a terminalId; {command} may have run")
         return self._made(editor, own, params.get("outputByteLimit"))
 
     async def _ask_for(self, editor: Editor, params: dict[str, Any]) -> Any:
@@ -293,8 +294,8 @@ class EditorTerminals:
         finally:
             if not asking.done():
                 late = asyncio.get_running_loop().create_task(self._end_late(editor, asking), name="a late terminal")
-                self._late.add(late)
-                late.add_done_callback(self._late.discard)
+                self._late.append(late)
+                late.add_done_callback(self._late.remove)
 
     async def _end_late(self, editor: Editor, asking: asyncio.Task[Any]) -> None:
         try:
@@ -352,9 +353,9 @@ class EditorTerminals:
             self._part(terminal)
         self._terminals.clear()
         if self._parting:
-            await asyncio.wait(set(self._parting))
+            await asyncio.wait(tuple(self._parting))
         if self._late:
-            await asyncio.wait(set(self._late), timeout=PARTING)
+            await asyncio.wait(tuple(self._late), timeout=PARTING)
             await _drop(*self._late)
 
     def _terminal(self, terminal_id: str) -> EditorTerminal:
@@ -366,8 +367,8 @@ class EditorTerminals:
     def _part(self, terminal: EditorTerminal) -> asyncio.Task[None]:
         """Release it whoever is cancelled meanwhile."""
         task = asyncio.get_running_loop().create_task(terminal.release(), name="releasing an editor's terminal")
-        self._parting.add(task)
-        task.add_done_callback(self._parting.discard)
+        self._parting.append(task)
+        task.add_done_callback(self._parting.remove)
         return task
 
 

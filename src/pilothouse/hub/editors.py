@@ -28,6 +28,8 @@ __all__ = ["Editor", "EditorSilent", "Editors", "Request", "Unable"]
 
 READ = 30.0
 """Seconds for a file; a large one over a slow line takes some."""
+PEEK = 5.0
+"""Seconds to read a file for a comparison; after that it is read from the disk."""
 WRITE = 120.0
 """Seconds for a write; an editor may ask its user what to do about changes of their own."""
 
@@ -38,15 +40,17 @@ Tell = Callable[[str, dict[str, Any]], object]
 
 
 class Unable(Exception):
-    """The editor cannot do it. `is_gone`: it took the request, or not, and will never answer."""
+    """The editor cannot do it. `is_gone`: it will never answer, whether or not it got the request. `is_unclear`: its
+    answer cannot be read."""
 
-    def __init__(self, reason: str, *, is_gone: bool = False) -> None:
+    def __init__(self, reason: str, *, is_gone: bool = False, is_unclear: bool = False) -> None:
         super().__init__(reason)
         self.is_gone = is_gone
+        self.is_unclear = is_unclear
 
 
 class EditorSilent(Refusal):
-    """An editor did not say in time whether it did something."""
+    """An editor did not report whether it carried out an act: the act may have happened, or may still happen."""
 
 
 class Editor:
@@ -80,7 +84,7 @@ class Editor:
         except ConnectionClosed as exc:
             raise Unable(str(exc), is_gone=True) from exc
         except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
-            raise Unable(f"its answer cannot be read: {exc}") from exc
+            raise Unable(f"its answer cannot be read: {exc}", is_unclear=True) from exc
         except RequestError as exc:
             if exc.code == METHOD_NOT_FOUND:
                 raise Unable(str(exc)) from exc
@@ -144,6 +148,19 @@ class Editors:
             raise Unable("its answer has no `content`")
         self.serving(editor)
         return answer
+
+    async def peek(self, path: str) -> str | None:
+        """The text of a file as the agent's editor has it, for a comparison; None if no editor returns it in time."""
+        editor = self.first("reads")
+        if editor is None:
+            return None
+        try:
+            params = {"path": path, "sessionId": self.session_id}
+            answer = await editor.ask("fs/read_text_file", params, PEEK)
+        except (TimeoutError, Unable, RequestError):
+            return None
+        content = answer.get("content") if isinstance(answer, dict) else None
+        return content if isinstance(content, str) else None
 
     async def write(self, params: dict[str, Any]) -> Any:
         """The answer to `fs/write_text_file`. Raises Unable, RequestError, EditorSilent."""

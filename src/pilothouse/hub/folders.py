@@ -13,6 +13,7 @@ import errno
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
@@ -155,6 +156,16 @@ class Folder:
                 os.fsync(handle)
             finally:
                 os.close(handle)
+
+    @property
+    def stable_path(self) -> Path:
+        """A path to this open directory that stays valid even if its name now leads elsewhere.
+
+        Only Linux has such paths; elsewhere it is the path by which the directory was opened.
+        """
+        if sys.platform == "linux" and self._handle is not None:
+            return Path(f"/proc/self/fd/{self._handle}")
+        return self.path
 
     def is_within(self, root: Path) -> bool:
         """Whether the directory is still below `root`; True where that cannot be told (anything but Linux)."""

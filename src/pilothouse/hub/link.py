@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from ..acp.errors import METHOD_NOT_FOUND, RESOURCE_NOT_FOUND, ConnectionClosed, RequestError
-from ..adapters.known import without_flaws
+from ..adapters.known import PermissionBehavior, permission_behavior_of, without_flaws
 from ..adapters.running import HUB, INITIALIZE_TIMEOUT, Owner, RunningAgent, start_agent
 from .choices import Choices
 from .provisions import Provisions
@@ -40,6 +40,8 @@ class AgentSpec(Struct, frozen=True, kw_only=True):
     """What a user does who is not logged in to it, where the agent does not say."""
     start_timeout: float = INITIALIZE_TIMEOUT
     """Seconds for `initialize`, and again for opening the session."""
+    behavior: PermissionBehavior | None = None
+    """How it asks for permission; None looks it up by the command."""
 
 
 class Setup(Struct, frozen=True):
@@ -119,6 +121,11 @@ class AgentLink:
         """Those that it was told of besides the session's own."""
         self.capabilities: dict[str, Any] | None = None
         """What the agent can do, as the last one said that took up the session; None before there was one."""
+
+    @property
+    def behavior(self) -> PermissionBehavior:
+        """How the agent asks for permission, as far as it is known."""
+        return self._spec.behavior if self._spec.behavior is not None else permission_behavior_of(self._spec.command)
 
     @property
     def name(self) -> str:

@@ -6,7 +6,7 @@ Nothing the agent sends is lost without a trace, and nothing of it can stop the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from itertools import takewhile
 from typing import Any
 
@@ -28,14 +28,16 @@ from ..model.events import (
     PlanModeEvent,
     ThinkingDeltaEvent,
 )
+from .approvals import Approvals
 from .artifacts import Artifacts
-from .choices import tells_mode
-from .conduct import Conduct
+from .authorization import Authorization
+from .choices import mode_of
 from .link import AgentLink
 from .noise import Noise
 from .recorder import Recorder
 from .serving import Serving
 from .terminals import Ending
+from .unasked_acts import UnaskedActs
 
 __all__ = ["Listener"]
 
@@ -68,14 +70,18 @@ class Listener:
         log: EventLog,
         recorder: Recorder,
         serving: Serving,
-        conduct: Conduct,
+        approvals: Approvals,
+        authorization: Authorization,
+        unasked: UnaskedActs,
         artifacts: Artifacts,
         link: Callable[[], AgentLink],
     ) -> None:
         self._log = log
         self._recorder = recorder
         self._serving = serving
-        self._conduct = conduct
+        self._approvals = approvals
+        self._authorization = authorization
+        self._unasked = unasked
         self._artifacts = artifacts
         self._link = link
         self.modes_told = 0
@@ -101,21 +107,36 @@ class Listener:
         elif link.session_id is not None and session_id not in (link.session_id, ""):
             data = {"sessionId": session_id, "update": _value(update)}
             recorder.note("foreign_update", data)
+            await self._unasked.flag(self._unasked.observe_foreign(session_id, bytes(update)))
         else:
             events = recorder.translator.update(bytes(update), recorder.now(), typed=typed)
             if type(events[0]) in DELTAS:  # nearly all of them; nothing follows from a piece of text
                 recorder.record(events)
             else:
-                self._conduct.watch(events)
+                ended = self._unasked.observe(events)
                 self._artifacts.watch(events)
                 recorder.record(events, also=self._titles(events))
-                if isinstance(events[0], CHOSEN) and _name(update) in CHOICES and tells_mode(_value(update)):
-                    self.modes_told += 1
-                    self.modes_named += _name(update) == MODE_UPDATE
+                if isinstance(events[0], CHOSEN) and _name(update) in CHOICES:
+                    self._observe_mode(_name(update), _value(update))
+                if ended:
+                    await self._unasked.flag(ended)
+                if self._approvals.has_pending:
+                    await self._approvals.renew_changed()
         if is_large:
             await recorder.settle()
         elif recorder.is_behind:
             await recorder.catch_up()
+
+    def _observe_mode(self, name: str, update: Any) -> None:
+        mode = mode_of(update)
+        if mode is not None:
+            self.modes_told += 1
+            self.modes_named += name == MODE_UPDATE
+            self._authorization.observe_mode(mode)
+
+    def flag_unasked(self, events: list[ACPEvent]) -> Coroutine[Any, Any, None]:
+        """Flag acts without permission among the calls that these events close. They are looked up at once."""
+        return self._unasked.flag([*self._unasked.observe(events), *self._unasked.end_foreign()])
 
     def several_updated(self, updates: list[RawUpdate]) -> int:
         """Pieces of what is being said, as nearly all updates are: each is one event, and nothing follows from it."""
@@ -156,7 +177,6 @@ class Listener:
         """Something was printed in a terminal that the agent was lent."""
         recorder = self._recorder
         events = recorder.translator.terminal_output(terminal_id, text, recorder.now())
-        self._conduct.watch(events)
         recorder.record(events)
 
     def terminated(self, terminal_id: str, ending: Ending) -> None:
@@ -181,7 +201,6 @@ class Listener:
 
     def forget(self) -> None:
         """The agent is gone, and with it what it was doing."""
-        self._conduct.forget()
         self._noise.count()
 
 

@@ -11,15 +11,17 @@ import asyncio
 from pathlib import Path
 
 from ..acp.errors import ConnectionClosed
+from ..adapters.known import PermissionBehavior
 from ..log.base import EventLog
 from ..log.records import SessionRecord
 from ..model.policy import Policy
 from ..model.session import Session, summary
+from ..model.session.items import Custom
 from .approvals import Approvals
 from .artifacts import Artifacts
+from .authorization import Authorization
 from .calls import Calls
 from .choosing import Choosing
-from .conduct import Conduct
 from .conversation import Conversation
 from .editors import Editors
 from .files import WorkspaceFiles
@@ -31,6 +33,7 @@ from .serving import Serving
 from .session_agent import SessionAgent
 from .standing import StandingRules
 from .surroundings import Surroundings
+from .unasked_acts import UnaskedActs
 from .workspace import FILE_LIMIT, Workspace
 
 __all__ = ["CANCEL_DEADLINE", "Parts"]
@@ -61,28 +64,50 @@ class Parts:
         self._aside: set[asyncio.Task[None]] = set()
         self._terminating = asyncio.Lock()
         self.around = around = surroundings
+        chosen_mode = _chosen_mode(state)
         self.recorder = recorder = Recorder(log, record, state, self._log_failed)
         self.standing = StandingRules(log, record.id, record.cwd)
         self.standing.policy = policy
         is_home = home is not None and home.resolve() == Path(record.cwd).resolve()  # then all of it was meant
         workspace = Workspace(record.cwd, private=None if is_home else home)
         self.artifacts = Artifacts(recorder, WorkspaceFiles(record.cwd, home=home, file_limit=FILE_LIMIT))
-        conduct = Conduct(recorder, self.standing, workspace, record.cwd)
-        self.approvals = Approvals(log, recorder, self.standing, conduct, timeout=approval_timeout)
-        self.questions = Questions(recorder, self.approvals, timeout=approval_timeout)
         self.editors = Editors(record.id, around.editors, lambda: self.turns.editor, recorder.note)
+        authorization = Authorization(
+            recorder,
+            self.standing,
+            workspace,
+            self.editors,
+            record.cwd,
+            self._behavior,
+            chosen_mode,
+        )
+        unasked = UnaskedActs(recorder, self.standing, authorization, workspace, record.cwd)
+        self.approvals = Approvals(
+            log, recorder, self.standing, authorization, unasked, self._behavior, timeout=approval_timeout
+        )
+        authorization.ask = self.approvals.ask_about_act
+        self.questions = Questions(recorder, self.approvals, timeout=approval_timeout)
         self.serving = Serving(
             workspace,
             self.approvals,
             self.questions,
-            conduct,
+            authorization,
             self.editors,
             cwd=record.cwd,
             mark=(HUB, hub_id) if hub_id else None,
             on_output=lambda *output: self._listener.printed(*output),  # noqa: PLW0108 - it is made below
             on_end=lambda *ending: self._listener.terminated(*ending),  # noqa: PLW0108
         )
-        self._listener = Listener(log, recorder, self.serving, conduct, self.artifacts, lambda: self.agent.link)
+        self._listener = Listener(
+            log,
+            recorder,
+            self.serving,
+            self.approvals,
+            authorization,
+            unasked,
+            self.artifacts,
+            lambda: self.agent.link,
+        )
         self.agent = SessionAgent(
             log,
             record,
@@ -107,13 +132,19 @@ class Parts:
             self.questions,
             self.agent.open,
             self.artifacts.tell,
+            self.serving,
+            self._listener.flag_unasked,
             title=record.title,
             cancel_deadline=cancel_deadline,
         )
         self.calls = Calls(record.id, recorder, self.agent.link, self.agent.started, self.agent.in_use)
-        self.choosing = Choosing(recorder, self._listener, self.calls, self.agent.started)
+        self.choosing = Choosing(recorder, self._listener, self.calls, self.agent.started, authorization)
         self.turns.is_held = state.status == "paused"
         self.turns.over = self._over if state.status == "completed" else None
+
+    def _behavior(self) -> PermissionBehavior:
+        """How the current agent asks for permission."""
+        return self.agent.link.behavior
 
     @property
     def _over(self) -> str:
@@ -167,7 +198,10 @@ class Parts:
             self.approvals.cancel_all("The agent is gone.")
             self.questions.cancel_all()
             tail, code = end.stderr_tail or "", end.exit_code
-            recorder.record(recorder.translator.died(recorder.now(), exit_code=code, stderr_tail=tail, ends_turn=False))
+            events = recorder.translator.died(recorder.now(), exit_code=code, stderr_tail=tail, ends_turn=False)
+            recorder.record(events)
+            flagging = self._listener.flag_unasked(events)
+            self._keep(asyncio.get_running_loop().create_task(flagging, name="flagging calls of an agent that exited"))
         self._end_terminals()
 
     def _end_terminals(self) -> None:
@@ -221,3 +255,12 @@ class Parts:
         await self.serving.end_terminals(for_good=True)
         if self._aside:
             await asyncio.wait(self._aside)
+
+
+def _chosen_mode(state: Session) -> str | None:
+    """The mode that the user chose last, if the agent has not left it since."""
+    for item in reversed(state.items):
+        if isinstance(item, Custom) and (item.namespace, item.event_name) == ("pilothouse", "mode_chosen"):
+            mode = item.data.get("modeId") if isinstance(item.data, dict) else None
+            return mode if isinstance(mode, str) and mode == state.mode else None
+    return None

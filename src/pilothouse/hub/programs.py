@@ -164,10 +164,7 @@ class Program:
             if not self._ended.is_set():
                 self._abandon()
             raise
-        if self._family.is_inhabited():
-            await asyncio.to_thread(self._family.settle)
-        else:
-            self._family.settle()
+        await asyncio.to_thread(self._family.settle)
         await asyncio.wait((self._silent,), timeout=DRAIN)
         self._emit(final=True)
         self._tell_end()

@@ -1,7 +1,7 @@
 """Questions of one session's agent, by elicitation or by a tool that asks its user: each is answered once.
 
-A question is an event, and so is its answer; the agent gets the answer when it is committed. One that a tool asks has
-no request of its own: it is answered through the approval which the agent asks for about that tool call.
+A question is an event, and so is its answer; the agent gets the answer when it is committed. Answers approve a tool
+call only if its tool does nothing but ask (its request lists them as `question_ids`); they decide no other approval.
 """
 
 from __future__ import annotations
@@ -87,21 +87,28 @@ class Questions:
     def _answer_tool(
         self, call_id: str, question_id: str, answer: Any, action: Action, by: str, device_id: str | None
     ) -> None:
-        """Answer a question of a tool: when the last of its questions has an answer, the call is allowed with them."""
-        request_id = self._approvals.pending_for(call_id)
-        if request_id is None:
-            raise Unsupported("the agent offers no way to answer this; send it as a prompt", questionId=question_id)
+        """Answer a question of a tool, which gets the answer with its approval.
+
+        A tool that does nothing but ask is approved when all of its questions are answered. For any other call the
+        answer decides nothing: the approval stays pending, and carries the answers if it is given.
+        """
+        request_id = self._approvals.find_approval_of_question(question_id)
         maker: dict[str, Any] = {"by": by, "device_id": device_id}
-        if action != "accept":
+        if request_id is None:
+            outcome = _OUTCOMES[action]
+            if not self._approvals.add_answer(call_id, question_id, answer, outcome):
+                message = "the agent offers no way to answer this; send it as a prompt"
+                raise Unsupported(message, questionId=question_id)
+        elif action != "accept":
             self._approvals.resolve(request_id, approved=False, reason="The user did not want to answer.", **maker)
-            return
-        answers = self._tool_answers.setdefault(call_id, {})
-        answers[question_id] = answer
-        open_ones = [one for one in self._recorder.session.pending_questions if one.tool_call_id == call_id]
-        if all(one.question_id in answers for one in open_ones):
-            texts = {one.question: answers[one.question_id] for one in open_ones}
-            del self._tool_answers[call_id]
-            self._approvals.resolve(request_id, approved=True, **maker, meta={"answers": texts})
+        else:
+            answers = self._tool_answers.setdefault(call_id, {})
+            answers[question_id] = answer
+            asked = self._approvals.questions_of(request_id)
+            if all(one in answers for one in asked):
+                del self._tool_answers[call_id]
+                given = {one: answers[one] for one in asked}
+                self._approvals.resolve(request_id, approved=True, **maker, answers=given)
 
     def _settle(self, question_id: str, action: Action, answer: Any) -> None:
         asked = self._asked.pop(question_id, None)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, Literal
@@ -26,6 +25,7 @@ from ..model.events import ACPEvent, Event, NotificationEvent, SessionStatusChan
 from ..model.session import ACTIVE, Session, shed
 from .errors import NotStored
 from .recovery import end_open
+from .terminals import find_shells
 
 __all__ = ["Recorder"]
 
@@ -64,7 +64,7 @@ class Recorder:
         self._also: list[Change] = []
         self._then: list[Then] = []
         self._scheduled = False
-        self._under_way: deque[asyncio.Future[None]] = deque()
+        self._under_way: list[asyncio.Future[None]] = []  # a few at most; an empty deque takes 600 bytes
         self._mending = asyncio.Lock()
         self._now: str | None = None
         self.touch()
@@ -83,6 +83,7 @@ class Recorder:
             cost=session.cost,
             plan_mode=session.plan_mode,
             prefix=f"{seq}." if seq else "",
+            shells=find_shells(),
         )
 
     def now(self) -> str:

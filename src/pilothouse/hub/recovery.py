@@ -8,11 +8,14 @@ A turn of a session that another program runs is none of the hub's: it ends when
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
+from ..adapters.known import PERMISSION_BEHAVIOR
+from ..dialects.acp.effects import absolute_path
 from ..log.base import EventLog
 from ..log.records import Change, SessionRecord
+from ..model.acts import CommandLine, command_from_text, command_from_words
 from ..model.errors import ACPError
 from ..model.events import (
     DERIVED,
@@ -27,9 +30,14 @@ from ..model.events import (
     ToolCallErrorEvent,
     decode_event,
 )
+from ..model.policy import Rule, decide, parse_policy
 from ..model.records import TextContent
-from ..model.session import ACTIVE, WAITING, Message, Session, TextRun, Thought, shed
+from ..model.session import ACTIVE, WAITING, Approval, Custom, Message, Session, TextRun, Thought, ToolCall, shed
+from ..model.tools import file_paths
+from ..model.tools.commands import find_commands
 from .finding import watched_id
+from .harmless_calls import HARMLESS_KINDS, is_foreign_tool, is_harmless_tool, is_risky
+from .standing import StandingRules
 
 __all__ = ["MESSAGE", "closing_events", "end_open", "fold"]
 
@@ -85,7 +93,10 @@ async def end_open(
     state, queued = await fold(log, record.id)
     left = [prompt_id for prompt_id in queued if prompt_id not in waiting]
     goes_on = failure is None and watched_id(record) is not None and record.archived is None
-    events = closing_events(state, log.now(), left, failure=failure, goes_on=goes_on)
+    standing = StandingRules(log, record.id, record.cwd)
+    standing.policy = parse_policy(record.policy) if record.policy is not None else None
+    rules = await standing.rules()
+    events = closing_events(state, log.now(), left, failure=failure, goes_on=goes_on, rules=rules)
     message = _message(failure)
     moved = [event.to for event in events if isinstance(event, SessionStatusChangedEvent)]
     status = moved[-1] if moved else state.status
@@ -113,10 +124,12 @@ def closing_events(
     *,
     failure: BaseException | None = None,
     goes_on: bool = False,
+    rules: Sequence[Rule] = (),
 ) -> list[Event]:
     """The events that end everything that is open; none for a session at rest, unless there is a failure to tell.
 
-    With `goes_on` a turn that is open, and its calls, are another program's and stay so.
+    With `goes_on` a turn that is open, and its calls, are another program's and stay so. Calls that may have acted and
+    that no approval, rule or mode covers are flagged.
     """
     events: list[Event] = []
     goes_on = goes_on and session.turn is not None and session.turn.open
@@ -125,7 +138,7 @@ def closing_events(
     def emit(cls: type[Event], **fields: Any) -> None:
         events.append(cls(seq=0, session_id=session.id, timestamp=now, **fields))
 
-    def fact(name: str, **data: Any) -> None:
+    def fact(name: str, /, **data: Any) -> None:
         emit(CustomEvent, namespace="pilothouse", event_name=name, data=data)
 
     for item in session.items:
@@ -156,6 +169,9 @@ def closing_events(
         if not call.ended:
             error = ACPError(code="interrupted", message=message, recoverable=True)
             emit(ToolCallErrorEvent, tool_call_id=call.tool_call_id, name=call.name, error=error)
+            if _acted_unasked(session, call, rules):
+                about = {"toolCallId": call.tool_call_id, "name": call.name, "riskLevel": call.risk_level}
+                fact("acted_without_asking", **about)
     for agent in session.sub_agents.values():
         if agent.ended_at is None:
             parent = agent.parent_tool_call_id
@@ -170,3 +186,48 @@ def closing_events(
     if session.status in LEFT_OPEN and session.seq:
         emit(SessionStatusChangedEvent, from_=session.status, to="idle", reason=how)
     return events
+
+
+# -- acts without permission --
+
+
+def _acted_unasked(session: Session, call: ToolCall, rules: Sequence[Rule]) -> bool:
+    """Whether a call that was running may have acted although nothing permits it, as far as the log says."""
+    if call.status != "executing" or not is_risky(call.risk_level or "low"):
+        return False
+    acts = _list_acts(session, call.input)
+    is_excused = call.kind in HARMLESS_KINDS or is_harmless_tool(call.name)
+    if is_excused and not is_foreign_tool(call.name) and not find_commands(call.input):
+        return False
+    approvals = [item for item in session.items if isinstance(item, Approval) and item.turn_id == call.turn_id]
+    if any(one.tool_call_id == call.tool_call_id and (one.approved or one.pending) for one in approvals):
+        return False
+    permitted = {act for one in approvals if one.approved for act in _list_acts(session, one.tool_input)}
+    done = [note for note in _list_notes(session, "act_allowed") if note.turn_id == call.turn_id]
+    permitted |= {act for note in done for act in _list_acts(session, note.data)}
+    if acts and acts <= permitted:
+        return False
+    if _is_covered_by_mode(session):
+        return False
+    return decide(list(rules) or None, call.name, call.input, session.working_directory).outcome != "allow"
+
+
+def _list_acts(session: Session, raw: Any) -> set[CommandLine | str]:
+    """The commands and the files of an input, or of an act of the hub."""
+    lines = (command_from_words(one.words) if one.words else command_from_text(one.text) for one in find_commands(raw))
+    return {*lines, *(absolute_path(path, session.working_directory) for path in file_paths(raw))}
+
+
+def _is_covered_by_mode(session: Session) -> bool:
+    """Whether the user chose the session's mode, and agents of some kind do not ask in a mode of that name."""
+    notes = _list_notes(session, "mode_chosen")
+    chosen = notes[-1].data.get("modeId") if notes else None
+    if chosen is None or chosen != session.mode:
+        return False
+    return any(chosen in one.modes_without_approval for one in PERMISSION_BEHAVIOR.values())
+
+
+def _list_notes(session: Session, name: str) -> list[Custom]:
+    """The hub's own notes of this name, oldest first."""
+    notes = (item for item in session.items if isinstance(item, Custom) and item.namespace == "pilothouse")
+    return [item for item in notes if item.event_name == name and isinstance(item.data, dict)]

@@ -1,28 +1,30 @@
 """What the hub does for an agent as its client: files, terminals, permissions, questions.
 
-Everything that the hub says it can do is served here, after the rules were asked (see `conduct`) and the paths were
-found to be inside of the workspace; then by an editor that has the session open and offers it, else by the hub itself
-(see `editors`). Extensions are the editors'. Anything else is answered with "method not found", and only that: an
-agent is never told that something was done which was not.
+Every request that the hub declares support for is served here if it is permitted (see `authorization`) and its paths
+are inside the workspace: by an editor that has the session open and offers it, else by the hub itself (see `editors`).
+Extensions are forwarded to editors. Anything else is answered with "method not found": an agent never gets a success
+for something that was not done.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..acp import lenient, schema
 from ..acp.errors import RequestError, ValidationError
 from ..acp.model import to_wire
+from ..model.acts import CommandAct, command_from_words
 from .approvals import Approvals
-from .conduct import Conduct
+from .authorization import Authorization, environment_of
 from .editor_terminals import EditorTerminals
 from .editors import Editor, Editors, Unable
 from .questions import Questions
-from .refusals import Refusal, request_error
-from .terminals import Ending, Terminals
+from .refusals import Changed, Forbidden, Refusal, request_error, shown
+from .terminals import Ending, PreparedProgram, Terminals, find_shells, is_plain_word
 from .workspace import Workspace
 
 __all__ = ["CLIENT_CAPABILITIES", "Serving"]
@@ -34,6 +36,9 @@ CLIENT_CAPABILITIES: Mapping[str, Any] = {
     "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}},
 }
 
+LAST_ACTS = 2.0
+"""Seconds for a write or a start in progress to finish when its turn is cancelled; then it is cancelled too."""
+
 
 class Serving:
     """Answers one session's agent. `mark` is put into the environment of what runs in its terminals; `on_output` and
@@ -44,7 +49,7 @@ class Serving:
         workspace: Workspace,
         approvals: Approvals,
         questions: Questions,
-        conduct: Conduct,
+        authorization: Authorization,
         editors: Editors,
         *,
         cwd: str,
@@ -55,19 +60,23 @@ class Serving:
         self._workspace = workspace
         self._approvals = approvals
         self._questions = questions
-        self._conduct = conduct
+        self._authorization = authorization
         self._editors = editors
         self._cwd = cwd
         self._mark = mark
         self._on_output = on_output
         self._on_end = on_end
         self._terminals, self._lent = self._new_terminals()
+        self._acting: list[asyncio.Task[Any]] = []
+        self._extensions: list[asyncio.Task[Any]] = []
+        self._started_in_turn: list[str] = []
+        self._entries: dict[str, str] = {}
 
     def _new_terminals(self) -> tuple[Terminals, EditorTerminals]:
         """The hub's own, and those in editors."""
-        told: dict[str, Any] = {"on_output": self._on_output, "on_end": self._on_end}
-        own = Terminals(self._workspace, **told)
-        return own, EditorTerminals(self._editors.session_id, is_taken=own.__contains__, **told)
+        callbacks: dict[str, Any] = {"on_output": self._on_output, "on_end": self._terminal_ended}
+        own = Terminals(self._workspace, **callbacks)
+        return own, EditorTerminals(self._editors.session_id, is_taken=own.__contains__, **callbacks)
 
     @property
     def has_programs(self) -> bool:
@@ -80,6 +89,37 @@ class Serving:
         if not for_good:
             self._terminals, self._lent = self._new_terminals()
         await asyncio.gather(own.close(), lent.close())
+
+    def _terminal_ended(self, terminal_id: str, ending: Ending) -> None:
+        if self._on_end is not None:
+            self._on_end(terminal_id, ending)
+        entry = self._entries.pop(terminal_id, None)
+        if entry is not None:
+            self._authorization.end_entry(entry, "completed" if ending.status.exit_code == 0 else "failed")
+
+    # -- turns --
+
+    def begin_turn(self) -> None:
+        """Serve the agent again after a cancelled turn."""
+        self._authorization.stopped = None
+        self._started_in_turn.clear()
+
+    async def stop_turn(self, reason: str) -> None:
+        """Refuse new acts, end the programs that the turn started with all children, and wait for acts in progress."""
+        self._authorization.stopped = reason
+        for task in self._extensions:
+            task.cancel()
+        await asyncio.gather(*map(self._end_terminal, tuple(self._started_in_turn)))
+        if self._acting:
+            _, late = await asyncio.wait(tuple(self._acting), timeout=LAST_ACTS)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late, timeout=LAST_ACTS)
+
+    async def _end_terminal(self, terminal_id: str) -> None:
+        with contextlib.suppress(Refusal, RequestError):  # it is gone, or its editor is
+            await (self._lent if terminal_id in self._lent else self._terminals).kill(terminal_id)
 
     def lose(self, editor: Editor) -> None:
         """An editor leaves the session, and its terminals end."""
@@ -106,10 +146,21 @@ class Serving:
         except Refusal as refusal:
             raise request_error(refusal) from None
 
+    @contextlib.contextmanager
+    def _track_act(self) -> Iterator[None]:
+        """Register the current task as an act in progress; `stop_turn` waits for it."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._acting.append(task)
+        try:
+            yield
+        finally:
+            self._acting.remove(task)
+
     # -- files --
 
     async def _read(self, request: Any) -> Any:
-        await self._conduct.check_read(request.path)
+        await self._authorization.check_read(request.path)
         try:
             return await self._editors.read(await self._absolute(request, "path"))
         except Unable:
@@ -118,11 +169,27 @@ class Serving:
         return {"content": content}
 
     async def _write(self, request: Any) -> Any:
-        await self._conduct.check_write(request.path)
-        try:
-            return await self._editors.write(await self._absolute(request, "path"))
-        except Unable:
-            await self._workspace.write_text(request.path, request.content)
+        with self._track_act():
+            async with self._authorization.permit_write(request.path, request.content) as permitted:
+                if not permitted.is_needed:
+                    return {}
+                try:
+                    if permitted.check is not None and self._editors.first("writes") is not None:
+                        now = await self._authorization.read_current(permitted.target)
+                        if not permitted.check(now):
+                            raise Changed(
+                                f"{shown(request.path)} has changed in the meantime; read it again", path=request.path
+                            )
+                    self._authorization.check_not_stopped()
+                    return await self._editors.write({"path": permitted.editor_path, "content": request.content})
+                except Unable:
+                    await self._workspace.write_text(
+                        permitted.target,
+                        request.content,
+                        check=permitted.check,
+                        before_effect=self._authorization.check_not_stopped,
+                        is_resolved=True,
+                    )
         self._editors.serving(None)
         return {}
 
@@ -140,23 +207,41 @@ class Serving:
     # -- terminals --
 
     async def _create(self, request: Any) -> Any:
-        await self._conduct.check_program(request.command, request.args or ())
+        given = [(one.name, one.value) for one in request.env or ()]
+        env = [*given, self._mark] if self._mark else given
+        program = await self._terminals.prepare(request.command, request.args, env, request.cwd)
+        line = command_from_words(program.words, find_shells())
+        act = CommandAct(line, str(program.directory), environment_of(given))
+        with self._track_act():
+            async with self._authorization.permit_command(act) as entry:
+                if await self._workspace.directory(request.cwd) != program.directory:
+                    reason = "its working directory now leads elsewhere; try again"
+                    raise Forbidden(f"Bash of {shown(request.command)} refused: {reason}")
+                terminal_id = await self._start(request, program)
+        self._started_in_turn.append(terminal_id)
+        if entry is not None:
+            self._entries[terminal_id] = entry
+            self._authorization.show_terminal(entry, terminal_id)
+        if self._authorization.stopped is not None:  # cancelled while it was being started
+            await self._end_terminal(terminal_id)
+        return {"terminalId": terminal_id}
+
+    async def _start(self, request: Any, program: PreparedProgram) -> str:
         editor = self._editors.first("terminals")
-        if editor is not None:
-            await self._workspace.directory(request.cwd)
+        # an editor may give the name of a program to a shell, which reads an unusual one in another way
+        is_odd_program = len(program.words) == 1 and not is_plain_word(request.command)
+        if editor is not None and not is_odd_program:
             try:
-                terminal_id = await self._lent.create(editor, await self._absolute(request, "cwd"))
+                terminal_id = await self._lent.create(editor, _editor_params(request, program))
             except Unable:
                 pass
             else:
                 self._editors.serving(editor)
-                return {"terminalId": terminal_id}
-        env = [*(request.env or ()), self._mark] if self._mark else request.env or ()
-        terminal_id = await self._terminals.create(
-            request.command, request.args or (), env, request.cwd, request.output_byte_limit
-        )
+                return terminal_id
+        self._authorization.check_not_stopped()
+        terminal_id = await self._terminals.start(program, request.output_byte_limit)
         self._editors.serving(None)
-        return {"terminalId": terminal_id}
+        return terminal_id
 
     async def _output(self, request: Any) -> Any:
         terminal_id = request.terminal_id
@@ -184,10 +269,34 @@ class Serving:
     # -- extensions --
 
     async def _extension(self, method: str, params: Any) -> Any:
-        """What clients know and the hub does not; the ids of the session are exchanged in both directions."""
-        told = {**params, "sessionId": self._editors.session_id} if _names_session(params) else params
-        answer = await self._editors.extension(method, told)
+        """Methods of clients that the hub does not know; session ids are exchanged in both directions.
+
+        They are not checked like acts of the hub, but a cancelled turn has none.
+        """
+        if self._authorization.stopped is not None:
+            raise RequestError.internal_error({"details": f"{method} refused: {self._authorization.stopped}"})
+        forwarded = {**params, "sessionId": self._editors.session_id} if _names_session(params) else params
+        task = asyncio.current_task()
+        assert task is not None
+        self._extensions.append(task)
+        try:
+            answer = await self._editors.extension(method, forwarded)
+        finally:
+            self._extensions.remove(task)
         return {**answer, "sessionId": params["sessionId"]} if _names_session(answer, params) else answer
+
+
+def _editor_params(request: Any, program: PreparedProgram) -> dict[str, Any]:
+    """A start as an editor gets it: only the command, directory and variables that were permitted."""
+    params: dict[str, Any] = {"command": request.command, "cwd": str(program.directory)}
+    if request.args:
+        params["args"] = list(request.args)
+    if request.env:  # if a name is given twice, the last value counts, as it was shown
+        values = {one.name: one.value for one in request.env}
+        params["env"] = [{"name": name, "value": value} for name, value in values.items()]
+    if request.output_byte_limit is not None:
+        params["outputByteLimit"] = request.output_byte_limit
+    return params
 
 
 def _names_session(*values: Any) -> bool:

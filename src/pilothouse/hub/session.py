@@ -16,10 +16,10 @@ import msgspec
 from ..acp.model import encode
 from ..log.base import EventLog
 from ..log.records import Approval, SessionRecord
+from ..model.commands import OfferId, Remember
 from ..model.policy import Policy
 from ..model.session import sound
 from .agent_choice import AGENT_OPTION
-from .approvals import Remember
 from .custody import Custody
 from .editors import Editor
 from .elsewhere import Elsewhere
@@ -135,6 +135,8 @@ class HubSession(SessionView):
         device_id: str | None = None,
         remember: Remember = "once",
         remember_for: float | None = None,
+        rule: OfferId | None = None,
+        answers: Mapping[str, Any] | None = None,
     ) -> Approval:
         """Decide an approval. See `Approvals.decide`."""
         return await self._parts.approvals.decide(
@@ -147,6 +149,8 @@ class HubSession(SessionView):
             device_id=device_id,
             remember=remember,
             remember_for=remember_for,
+            rule=rule,
+            answers=answers,
         )
 
     async def park(

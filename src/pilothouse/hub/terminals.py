@@ -18,16 +18,29 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple, Self
 
 from ..acp.process import MARK, default_environment
 from ..acp.schema import EnvVariable
+from ..model.acts import SHELLS
 from .programs import ExitStatus, Program
 from .refusals import CannotStart, ProgramNotFound, TerminalsClosed, TooManyTerminals, UnknownTerminal, shown
 from .workspace import Workspace
 
-__all__ = ["Ending", "ExitStatus", "Output", "Terminals", "Variables"]
+__all__ = [
+    "Ending",
+    "ExitStatus",
+    "Output",
+    "PreparedProgram",
+    "Terminals",
+    "Variables",
+    "base_environment",
+    "find_shells",
+    "is_plain_word",
+    "is_shell_line",
+]
 
 OUTPUT_LIMIT = 1024 * 1024
 OUTPUT_MOST = 8 * 1024 * 1024
@@ -37,6 +50,7 @@ MOST = 64
 GRACE = 1.0
 """Seconds that a program gets to end by itself when it is told to, before that is said once more and then enforced."""
 OURS = "PILOTHOUSE_"
+_PLAIN_WORD = re.compile(r"[A-Za-z0-9_@%+:,./=-]+")
 _A_LINE = re.compile(r"[\s|&;<>$`(]")
 
 Variables = Mapping[str, str] | Iterable[EnvVariable | tuple[str, str]]
@@ -57,6 +71,14 @@ class Ending(NamedTuple):
     status: ExitStatus
     output: str
     left_out: int
+
+
+class PreparedProgram(NamedTuple):
+    """A program and its arguments, where it starts, and all of its environment."""
+
+    words: tuple[str, ...]
+    directory: Path
+    environment: Mapping[str, str]
 
 
 class Terminals:
@@ -108,14 +130,31 @@ class Terminals:
     ) -> str:
         """Start a program and give the id of its terminal, which must be released. Raises TerminalError, and
         WorkspaceError for a directory that is not there or not inside."""
+        return await self.start(await self.prepare(command, args, env, cwd), output_byte_limit)
+
+    async def prepare(
+        self,
+        command: str,
+        args: Sequence[str] | None = (),
+        env: Variables | None = (),
+        cwd: str | None = None,
+    ) -> PreparedProgram:
+        """Resolve the program, directory and environment without starting anything. Raises as `create` does."""
+        self._check_room()
+        directory = await self._workspace.directory(cwd)
+        environment = _environment(env or ())
+        words = await asyncio.to_thread(_line, command, list(args or ()), directory, environment.get("PATH", ""))
+        return PreparedProgram(tuple(words), directory, environment)
+
+    async def start(self, prepared: PreparedProgram, output_byte_limit: int | None = None) -> str:
+        """Start a prepared program and return the id of its terminal. Raises TerminalError."""
         self._check_room()
         self._starting += 1
         try:
-            directory = await self._workspace.directory(cwd)
-            environment = _environment(env or ())
-            line = await asyncio.to_thread(_line, command, list(args or ()), directory, environment.get("PATH", ""))
             terminal_id = f"term_{secrets.token_hex(8)}"
-            program = await self._start(terminal_id, line, directory, environment, output_byte_limit)
+            program = await self._start(
+                terminal_id, prepared.words, prepared.directory, prepared.environment, output_byte_limit
+            )
         finally:
             self._starting -= 1
         if self._closed:  # meanwhile
@@ -175,10 +214,11 @@ class Terminals:
         self, terminal_id: str, line: Sequence[str], cwd: Path, env: Mapping[str, str], limit: int | None
     ) -> Program:
         on_output, on_end = self._on_output, self._on_end
+        folder = await asyncio.to_thread(self._workspace.open_directory, cwd)
         try:
             return await Program.start(
                 line,
-                cwd=cwd,
+                cwd=folder.stable_path,
                 env=env,
                 limit=self._output_limit if limit is None else min(max(limit, 0), OUTPUT_MOST),
                 grace=self._grace,
@@ -189,11 +229,28 @@ class Terminals:
             raise _missing(line[0], cwd, env.get("PATH", "")) from exc
         except (OSError, ValueError) as exc:
             raise _unstartable(line[0], exc) from exc
+        finally:
+            folder.close()
+
+
+def is_shell_line(command: str) -> bool:
+    """Whether a command is a line for a shell, unless a program is called so."""
+    return _A_LINE.search(command) is not None
+
+
+def is_plain_word(word: str) -> bool:
+    """Whether every shell reads a word as itself."""
+    return _PLAIN_WORD.fullmatch(word) is not None
+
+
+def base_environment() -> dict[str, str]:
+    """The environment of every program in a terminal: the hub's own without the variables of Pilothouse."""
+    return {key: value for key, value in default_environment().items() if not key.upper().startswith(OURS)}
 
 
 def _environment(env: Variables) -> dict[str, str]:
-    """The hub's own environment without what is Pilothouse's, and what the agent adds."""
-    environment = {key: value for key, value in default_environment().items() if not key.upper().startswith(OURS)}
+    """The base environment with the variables that the agent adds."""
+    environment = base_environment()
     pairs = env.items() if isinstance(env, Mapping) else (v if isinstance(v, tuple) else (v.name, v.value) for v in env)
     for name, value in pairs:
         if not name or "=" in name or "\0" in name + value:
@@ -207,7 +264,7 @@ def _line(command: str, args: list[str], cwd: Path, path: str) -> list[str]:
     """The program to start and its arguments; looks for it, so it blocks. Raises CannotStart."""
     if not command.strip() or any("\0" in part for part in (command, *args)):
         raise CannotStart(f"{shown(command)} refused: an empty command, or a NUL in it", command=command[:1000])
-    if args or not _A_LINE.search(command) or _find(command, cwd, path):
+    if args or not is_shell_line(command) or _find(command, cwd, path):
         return [command, *args]
     if os.name != "posix":
         return ["cmd", "/c", command]
@@ -241,3 +298,21 @@ def _unstartable(program: str, exc: OSError | ValueError) -> CannotStart:
         errno.E2BIG: "its arguments and environment are too long",
     }.get(exc.errno or 0 if isinstance(exc, OSError) else 0, str(exc))
     return CannotStart(f"cannot start {shown(program)}: {advice}", command=program[:1000])
+
+
+@cache
+def find_shells() -> tuple[str, ...]:
+    """The names of the hub's own shells: bare, by their path, and by /bin or /usr/bin if that is the same file."""
+    names = list(SHELLS)
+    for shell in SHELLS:
+        found = shutil.which(shell)
+        if found is None:
+            continue
+        names.append(found)
+        for place in (f"/bin/{shell}", f"/usr/bin/{shell}"):
+            try:
+                if Path(place).samefile(found):
+                    names.append(place)
+            except OSError:
+                continue
+    return tuple(dict.fromkeys(names))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -84,7 +83,7 @@ class PromptQueue:
 
     def __init__(self, limit: int = QUEUE_LIMIT) -> None:
         self._limit = limit
-        self._waiting: deque[Prompt] = deque()
+        self._waiting: list[Prompt] = []
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -99,7 +98,7 @@ class PromptQueue:
         self._waiting.append(prompt)
 
     def take(self) -> Prompt | None:
-        return self._waiting.popleft() if self._waiting else None
+        return self._waiting.pop(0) if self._waiting else None
 
     def find(self, turn_id: str) -> Prompt | None:
         return next((prompt for prompt in self._waiting if prompt.turn_id == turn_id), None)
@@ -115,7 +114,7 @@ class PromptQueue:
         return place
 
     def clear(self) -> list[Prompt]:
-        waiting, self._waiting = list(self._waiting), deque()
+        waiting, self._waiting = self._waiting, []
         return waiting
 
 

@@ -26,6 +26,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -33,6 +34,7 @@ from .folders import Descent, Folder, Moved
 from .refusals import (
     BadContent,
     BadPath,
+    Changed,
     NotAFile,
     NotText,
     OutsideWorkspace,
@@ -90,17 +92,58 @@ class Workspace:
         self._file_limit = file_limit
         self._diff_limit = diff_limit
 
-    async def read_text(self, path: str, line: int | None = None, limit: int | None = None) -> str:
-        """A file's text, or `limit` lines of it from the 1-based `line` on. Raises WorkspaceError."""
-        return await asyncio.to_thread(self._guard, path, "read", lambda: self._read(path, line, limit))
+    async def read_text(
+        self, path: str, line: int | None = None, limit: int | None = None, *, is_resolved: bool = False
+    ) -> str:
+        """A file's text, or `limit` lines of it from the 1-based `line` on. Raises WorkspaceError.
 
-    async def write_text(self, path: str, content: str) -> Written:
-        """Replace a file's text or make the file, with the directories above it. Raises WorkspaceError."""
-        return await asyncio.to_thread(self._guard, path, "write", lambda: self._write(path, content))
+        `is_resolved`: the path came from `resolve`; Changed is raised if it leads to another file by now.
+        """
+        return await asyncio.to_thread(
+            self._guard, path, "read", lambda: self._read(path, line, limit, is_resolved=is_resolved)
+        )
+
+    async def write_text(
+        self,
+        path: str,
+        content: str,
+        *,
+        check: Callable[[str | None], bool] | None = None,
+        before_effect: Callable[[], None] = lambda: None,
+        is_resolved: bool = False,
+    ) -> Written:
+        """Replace a file's text or make the file, with the directories above it. Raises WorkspaceError.
+
+        `check` gets the text that is about to be replaced (None: no file); if it returns false, nothing is written
+        and Changed is raised. `before_effect` is called in a thread right before the file is replaced; if it raises,
+        nothing is written. `is_resolved`: the path came from `resolve`; Changed is raised if it leads to another
+        file by now.
+        """
+        write = partial(self._write, path, content, check, before_effect, is_resolved=is_resolved)
+        return await asyncio.to_thread(self._guard, path, "write", write)
 
     async def directory(self, path: str | None = None) -> Path:
         """A directory inside, such as one to run a program in; the root by default. Raises WorkspaceError."""
         return await asyncio.to_thread(self._guard, path or ".", "use", lambda: self._directory(path or "."))
+
+    def open_directory(self, directory: Path) -> Folder:
+        """Open a resolved directory without following any link, to start a program in it. The caller closes it. Blocks.
+
+        Raises WorkspaceError, Changed if the path leads to another directory now.
+        """
+        return self._guard(str(directory), "use", lambda: self._open_directory(directory))
+
+    def _open_directory(self, directory: Path) -> Folder:
+        root, target = self._locate(str(directory))
+        _check_unmoved(target, str(directory))
+        folder = Folder.open(root)
+        for name in target.relative_to(root).parts:
+            outer = folder
+            try:
+                folder = outer.enter(name)
+            finally:
+                outer.close()
+        return folder
 
     def resolve(self, path: str) -> Path:
         """Where a path really leads, which must be inside; a relative one starts at the root. Blocks.
@@ -122,8 +165,10 @@ class Workspace:
                 raise file_refusal(exc, path, verb) from exc
         raise Unstable(f"cannot {verb} {shown(path)}: its path keeps changing; try again when it is still", path=path)
 
-    def _read(self, path: str, line: int | None, limit: int | None) -> str:
+    def _read(self, path: str, line: int | None, limit: int | None, *, is_resolved: bool) -> str:
         root, target = self._locate(path)
+        if is_resolved:
+            _check_unmoved(target, path)
         with Descent(root, above(root, target, path)) as folder:
             data, _ = self._content(folder, target.name, path, os.O_RDONLY)
         try:
@@ -132,18 +177,30 @@ class Workspace:
             raise NotText(f"cannot read {shown(path)} as text: {exc}", path=path) from exc
         return cut_lines(text, line, limit)
 
-    def _write(self, path: str, content: str) -> Written:
+    def _write(
+        self,
+        path: str,
+        content: str,
+        check: Callable[[str | None], bool] | None,
+        before_effect: Callable[[], None],
+        *,
+        is_resolved: bool,
+    ) -> Written:
         self._check_size(len(content), path, "the new text")
         root, target = self._locate(path)
+        if is_resolved:
+            _check_unmoved(target, path)
         with Descent(root, above(root, target, path), make=True) as folder:
             try:
                 old, before = self._content(folder, target.name, path, os.O_RDWR)
             except FileNotFoundError:
                 old, before = b"", None
             old_text, form = _known(old)
+            if check is not None and not check(None if before is None else old_text):
+                raise Changed(f"{shown(path)} has changed in the meantime; read it again", path=path)
             data = _encoded(content, form, path)
             self._check_size(len(data), path, "the new text")
-            replace_file(folder, root, target.name, data, before)
+            replace_file(folder, root, target.name, data, before, before_effect=before_effect)
         return Written(
             path=target,
             created=before is None,
@@ -217,6 +274,11 @@ class Workspace:
             )
 
 
+def _check_unmoved(target: Path, path: str) -> None:
+    if str(target) != path:
+        raise Changed(f"{shown(path)} refused: its path now leads to another file or directory", path=path)
+
+
 def above(root: Path, target: Path, path: str) -> tuple[str, ...]:
     """The directories between a root and a file in it."""
     names = target.relative_to(root).parts
@@ -265,11 +327,18 @@ def _read_all(descriptor: int, most: int) -> bytes:
 
 
 def replace_file(
-    folder: Folder, root: Path, name: str, data: bytes, before: os.stat_result | None, *, is_new: bool = False
+    folder: Folder,
+    root: Path,
+    name: str,
+    data: bytes,
+    before: os.stat_result | None,
+    *,
+    is_new: bool = False,
+    before_effect: Callable[[], None] = lambda: None,
 ) -> None:
     """Put a file in the place of another in one step; if any step fails, nothing has happened.
 
-    With `is_new` nothing may be there: FileExistsError.
+    With `is_new` nothing may be there: FileExistsError. `before_effect` is called right before that step.
     """
     # closed to others until it has the mode of what it replaces
     temporary, descriptor = folder.open_new(0o666 if before is None else 0o600)
@@ -283,6 +352,7 @@ def replace_file(
             os.close(descriptor)
         if not folder.is_within(root):
             raise Moved(name)
+        before_effect()
         (folder.name_new if is_new else folder.replace)(temporary, name)
     except BaseException:
         folder.remove(temporary)

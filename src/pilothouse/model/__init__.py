@@ -53,8 +53,9 @@ _NAMES = {
         CostBreakdown DescriptionPreview DiffPreview EnvironmentAgent EnvironmentContext EnvironmentModel
         EnvironmentProject EnvironmentRuntime FileChange FileChangeSummary FileDiff GitOperation ImageContent
         MessageContent MessageRole Option OtherContent PullRequestCreated Pushed Record ResourceContent RiskLevel
-        SearchMatch SearchResults SessionStatus SessionSummary Stashed TextContent Todo TokenUsage ToolCategory
-        ToolResultContent ToolStructuredOutput ToolUseContent WebContent WebFetched WebOperation WebResult WebSearched
+        RuleOffer SearchMatch SearchResults SessionStatus SessionSummary Stashed TextContent Todo TokenUsage
+        ToolCategory ToolResultContent ToolStructuredOutput ToolUseContent WebContent WebFetched WebOperation
+        WebResult WebSearched
     """,
     "risk": "assess_risk",
     "tools": "categorize_tool describe_tool_call",

@@ -7,14 +7,25 @@ is no diff, and no count.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import patches
 from .diffs import change_type, unified_diff
 from .records import ChangeType, FileChange
 from .tools import file_paths
+from .tools.inputs import PATH_KEYS, paths_under
 
-__all__ = ["TEXT_LIMIT", "content_of", "diff_change", "edit_changes", "merged", "patch_changes", "report_changes"]
+__all__ = [
+    "TEXT_LIMIT",
+    "Replacement",
+    "content_of",
+    "diff_change",
+    "edit_changes",
+    "find_replacements",
+    "merged",
+    "patch_changes",
+    "report_changes",
+]
 
 _OLD = ("old_string", "oldString", "old_str", "oldText", "old_text", "before")
 _NEW = ("new_string", "newString", "new_str", "newText", "new_text", "after", "new_source", "newSource")
@@ -64,17 +75,41 @@ def edit_changes(raw: Any, workspace: str | None = None) -> list[FileChange]:
     paths = file_paths(raw)
     if not paths or not isinstance(raw, Mapping):
         return []
-    edits = raw.get("edits")
-    pairs = (_pair(item) for item in (edits if isinstance(edits, list) else [raw]))
-    return merged(diff_change(paths[0], old or None, new, workspace) for old, new in filter(None, pairs))
+    found = find_replacements(raw)
+    return merged(diff_change(one.path or paths[0], one.old or None, one.new, workspace) for one in found)
 
 
-def _pair(item: Any) -> tuple[str, str] | None:
-    if not isinstance(item, Mapping):
-        return None
-    old, new = _text(item, _OLD), _text(item, _NEW)
-    # a text that is taken out of a file leaves the file there
-    return None if old is None and new is None else (old or "", new or "")
+class Replacement(NamedTuple):
+    """A text that replaces another one.
+
+    `path` is the file if the item names one itself. `old` is None if the input does not show what is replaced, for
+    example for an insertion at a line.
+    """
+
+    path: str | None
+    old: str | None
+    new: str
+    replace_all: bool = False
+
+
+def find_replacements(raw: Any) -> list[Replacement]:
+    """The replacements of an input, or of the items of its list of edits."""
+    if not isinstance(raw, Mapping):
+        return []
+    lists = (raw[key] for key in ("edits", "files", "changes", "operations") if isinstance(raw.get(key), list))
+    items = next(lists, None)
+    found = []
+    for item in [raw] if items is None else items:
+        if not isinstance(item, Mapping):
+            continue
+        old, new = _text(item, _OLD), _text(item, _NEW)
+        if old is None and new is None:
+            continue
+        path = None if item is raw else next(paths_under(item, PATH_KEYS), None)
+        everywhere = any(item.get(key) is True for key in ("replace_all", "replaceAll"))
+        # a text that is taken out of a file leaves the file there
+        found.append(Replacement(path, old, new or "", everywhere))
+    return found
 
 
 def content_of(raw: Any) -> str | None:

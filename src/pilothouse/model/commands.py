@@ -61,6 +61,8 @@ Message: TypeAlias = str | Annotated[list[ContentBlock], Meta(max_length=MOST_BL
 """Plain text, or (added) content blocks as ACP has them."""
 Remember: TypeAlias = Literal["once", "session", "project", "everywhere"]
 """How far a decision reaches."""
+OfferId: TypeAlias = Literal["exact", "any_arguments"]
+"""Which of the offered rules a decision stores."""
 Position: TypeAlias = Annotated[int, Meta(ge=0, le=1_000_000)]
 
 
@@ -134,22 +136,29 @@ class MoveQueuedCommand(Command, tag="move_queued"):
 
 
 class ApproveToolCallCommand(Command, tag="approve_tool_call"):
-    """Let a tool call run. Added: which of the agent's options is meant, and how far the decision reaches."""
+    """Let a tool call run.
+
+    Added: which of the agent's options is meant, how far the decision reaches, which of the offered rules is stored,
+    and `answers` by question id, for a tool that asks its user.
+    """
 
     request_id: Name
     tool_call_id: Name
     option_id: Name | None = None
     remember: Remember | None = None
+    rule: OfferId | None = None
+    answers: dict[str, str | list[str]] | None = None
 
 
 class DenyToolCallCommand(Command, tag="deny_tool_call"):
-    """Refuse one tool call; the agent is told the reason. Added: `option_id` and `remember`, as for an approval."""
+    """Refuse one tool call; the agent gets the reason. Added: `option_id`, `remember`, `rule`, as for an approval."""
 
     request_id: Name
     tool_call_id: Name
     reason: str | None = None
     option_id: Name | None = None
     remember: Remember | None = None
+    rule: OfferId | None = None
 
 
 class AnswerQuestionCommand(Command, tag="answer_question"):

@@ -8,6 +8,7 @@ only as much is written as is shown. What was not searched is replaced as a whol
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -15,7 +16,7 @@ import msgspec
 from .common_lines import Block, Search
 from .records import ChangeType
 
-__all__ = ["DEFAULT_LIMIT", "Diff", "change_type", "split_lines", "unified_diff"]
+__all__ = ["DEFAULT_LIMIT", "HUNK_HEADER", "Diff", "change_type", "list_changed_lines", "split_lines", "unified_diff"]
 
 DEFAULT_LIMIT = 256 * 1024
 """Characters of diff text; beyond it lines are left out."""
@@ -23,6 +24,7 @@ DEFAULT_LIMIT = 256 * 1024
 LINES = 100_000
 """Lines of both texts, without what is equal at their ends, beyond which they are not compared."""
 _NO_NEWLINE = "\\ No newline at end of file\n"
+HUNK_HEADER = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
 
 Opcode = tuple[str, int, int, int, int]
 
@@ -41,6 +43,28 @@ def split_lines(text: str) -> list[str]:
     lines = [line + "\n" for line in text.split("\n")]
     last = lines.pop()[:-1]
     return [*lines, last] if last else lines
+
+
+def list_changed_lines(diff: str) -> list[str]:
+    """The added and removed lines of a unified diff, each with its mark; never the names of the files.
+
+    The counts of a hunk say which lines are in it. Lines outside of all hunks count unless they look like a header.
+    """
+    found: list[str] = []
+    removed = added = 0
+    for line in diff.split("\n"):
+        mark = line[:1]
+        if removed > 0 or added > 0:
+            removed -= mark in ("-", " ", "")
+            added -= mark in ("+", " ", "")
+        elif (hunk := HUNK_HEADER.match(line)) is not None:
+            removed, added = int(hunk[1] or 1), int(hunk[2] or 1)
+            continue
+        elif line.startswith(("--- ", "+++ ")):
+            continue
+        if mark in ("+", "-"):
+            found.append(line)
+    return found
 
 
 def change_type(old: str | None, new: str | None) -> ChangeType:

@@ -32,6 +32,7 @@ from .records import (
     MessageRole,
     Option,
     RiskLevel,
+    RuleOffer,
     SessionStatus,
     SessionSummary,
     Todo,
@@ -242,7 +243,14 @@ class ToolCallErrorEvent(Event, tag="tool:error"):
 
 
 class ApprovalRequestedEvent(Event, tag="approval:requested"):
-    """A decision is needed before the tool may run. Added: the agent's `options` and why the risk is what it is."""
+    """A decision is needed before the tool may run.
+
+    Added: the agent's `options`, `risk_reasons` that explain the risk, and the fields that the hub sets: `notes` are
+    written by the hub. `origin` is `hub` if the agent did not ask and the hub requests approval for an act itself.
+    `rule_offers` are the rules that "always" can store, the narrowest first; without any, `rule_refusal` says why.
+    `question_ids` are the questions that this tool asks its user: an approval carries their answers. `chooses_mode` is
+    true if the options are modes to continue in, as at the end of a plan, so that an "always" among them names a mode.
+    """
 
     request_id: str
     tool_call_id: str
@@ -254,6 +262,12 @@ class ApprovalRequestedEvent(Event, tag="approval:requested"):
     preview: ApprovalPreview | None = None
     options: list[Option] = []
     risk_reasons: list[str] = []
+    notes: list[str] = []
+    origin: Literal["agent", "hub"] = "agent"
+    rule_offers: list[RuleOffer] = []
+    rule_refusal: str | None = None
+    question_ids: list[str] = []
+    chooses_mode: bool = False
 
 
 class ApprovalResolvedEvent(Event, tag="approval:resolved"):

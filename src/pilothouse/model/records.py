@@ -43,6 +43,7 @@ __all__ = [
     "Record",
     "ResourceContent",
     "RiskLevel",
+    "RuleOffer",
     "SearchMatch",
     "SearchResults",
     "SessionStatus",
@@ -197,11 +198,29 @@ ApprovalPreview: TypeAlias = DiffPreview | CommandPreview | DescriptionPreview
 
 
 class Option(Record):
-    """Added: an answer as the agent offered it."""
+    """Added: an answer as the agent offered it. `name` is the agent's own label.
+
+    `label` is the hub's label for what it does; `is_misleading` is true if the agent's label says the opposite.
+    """
 
     option_id: str
     name: str
     kind: str
+    label: str = ""
+    is_misleading: bool = False
+
+
+class RuleOffer(Record):
+    """Added: a rule that "always" can store. `text` states its exact reach; exactly that is stored.
+
+    `arguments` are those that a rule about a tool is limited to.
+    """
+
+    offer_id: Literal["exact", "any_arguments"]
+    text: str
+    subject: str
+    pattern: str
+    arguments: dict[str, Any] | None = None
 
 
 # -- files --------------------------------------------------------------------------------------------------------

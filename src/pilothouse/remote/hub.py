@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from ..model.commands import OfferId, Remember
 from .errors import ConnectionLost, NoHub
 from .http import Address, Client, address_of_url, segment
 from .place import Place, read_place
-from .session import Remember, RemoteSession, decide
+from .session import RemoteSession, decide
 
 __all__ = ["RemoteHub", "connect", "find_address", "reach"]
 
@@ -108,9 +109,24 @@ class RemoteHub:
         reason: str | None = None,
         by: str | None = None,
         remember: Remember = "once",
+        rule: OfferId | None = None,
+        answers: Mapping[str, str | list[str]] | None = None,
     ) -> dict[str, Any]:
-        """Decide an approval of any session. Raises NotFound, Conflict that names the winner, Refused."""
-        return await decide(self._client, approval_id, approved, option_id, reason, by, remember)
+        """Decide an approval of any session. Raises NotFound, Conflict that names the winner, Refused.
+
+        `rule` is the offered rule that `remember` stores; `answers` are those to the questions of the approval.
+        """
+        return await decide(
+            self._client,
+            approval_id,
+            approved=approved,
+            option_id=option_id,
+            reason=reason,
+            by=by,
+            remember=remember,
+            rule=rule,
+            answers=answers,
+        )
 
     async def rules(self, *, state: Literal["active", "all"] = "active") -> list[dict[str, Any]]:
         """The rules that answer without asking, oldest first."""

@@ -6,19 +6,18 @@ event is seen once and none is missed.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
-from typing import Any, Literal, NamedTuple
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import Any, NamedTuple
 
+from ..model.commands import OfferId, Remember
 from ..model.events import CustomEvent, Event, SessionErrorEvent, decode_event
 from .errors import ConnectionLost
 from .http import Client, segment
 from .stream import PATIENCE, Stored, Stream
 
-__all__ = ["PATIENCE", "Remember", "RemoteSession", "RemoteTurn", "Stored", "TurnEnd", "end_of"]
+__all__ = ["PATIENCE", "RemoteSession", "RemoteTurn", "Stored", "TurnEnd", "end_of"]
 
 CLIENT = "Pilothouse-Client"
-
-Remember = Literal["once", "session", "project", "everywhere"]
 
 
 class TurnEnd(NamedTuple):
@@ -146,9 +145,24 @@ class RemoteSession:
         reason: str | None = None,
         by: str | None = None,
         remember: Remember = "once",
+        rule: OfferId | None = None,
+        answers: Mapping[str, str | list[str]] | None = None,
     ) -> dict[str, Any]:
-        """Decide an approval, by yes or no or by an option of the agent. Raises NotFound, Conflict, Refused."""
-        return await decide(self._client, request_id, approved, option_id, reason, by, remember)
+        """Decide an approval, by yes or no or by an option of the agent. Raises NotFound, Conflict, Refused.
+
+        `rule` is the offered rule that `remember` stores; `answers` are those to the questions of the approval.
+        """
+        return await decide(
+            self._client,
+            request_id,
+            approved=approved,
+            option_id=option_id,
+            reason=reason,
+            by=by,
+            remember=remember,
+            rule=rule,
+            answers=answers,
+        )
 
     async def answer(self, question_id: str, answer: Any = None) -> None:
         """Answer a question; None declines. Raises NotFound, Conflict, Refused."""
@@ -174,20 +188,25 @@ class RemoteSession:
 async def decide(
     client: Client,
     request_id: str,
+    *,
     approved: bool | None,
     option_id: str | None,
     reason: str | None,
     by: str | None,
     remember: Remember,
+    rule: OfferId | None,
+    answers: Mapping[str, str | list[str]] | None,
 ) -> dict[str, Any]:
-    """The approval as it then is."""
-    body: dict[str, Any] = {"remember": remember} if remember != "once" else {}
-    if option_id is not None:
-        body["optionId"] = option_id
-    if approved is not None:
-        body["decision"] = "allow" if approved else "deny"
-    if reason is not None:
-        body["reason"] = reason
+    """Send a decision. Returns the approval as it then is; its `decision` has the stored `rule` or `ruleRefusal`."""
+    given = {
+        "optionId": option_id,
+        "decision": None if approved is None else "allow" if approved else "deny",
+        "reason": reason,
+        "remember": remember if remember != "once" else None,
+        "rule": rule,
+        "answers": dict(answers) if answers is not None else None,
+    }
+    body = {name: value for name, value in given.items() if value is not None}
     headers = {CLIENT: by} if by else None
     answer: dict[str, Any] = await client.request("POST", f"/approvals/{segment(request_id)}", body, headers=headers)
     return answer

@@ -11,7 +11,7 @@ from ..acp.naming import camel
 from ..hub.errors import UnknownApproval
 from ..log.errors import UnknownRecord
 from ..log.records import Approval
-from ..model.commands import Remember
+from ..model.commands import OfferId, Remember
 from ..model.errors import ValidationError
 from . import audit
 from .operations import Body, Call, Operation, Query
@@ -22,8 +22,8 @@ YEAR = 366 * 24 * 3600
 
 
 class ApprovalRow(Struct, kw_only=True, rename=camel):
-    """A question to a person. `request` is the event that asked it, with preview and risk; `decision` is null while
-    it is pending. `options` are the answers that the agent offered."""
+    """An approval request to the user. `request` is its event, with preview and risk; `decision` is null while it is
+    pending. `options` are the answers that the agent offered."""
 
     id: str
     session_id: str
@@ -51,13 +51,16 @@ class Chosen(Query, rename=camel):
 
 
 class Decision(Body):
-    """One of the agent's options, or a plain yes or no. `remember` makes a rule of it, for `rememberFor` seconds or
-    for good; `reason` reaches the agent."""
+    """One of the agent's options, or a plain yes or no. `remember` stores the rule that the request offers as `rule`,
+    for `rememberFor` seconds or for good; `reason` reaches the agent, and so do `answers`, by the id of the question,
+    where the tool asks its user."""
 
     option_id: Annotated[str, Meta(min_length=1, max_length=4096)] | None = None
     decision: Literal["allow", "deny"] | None = None
     remember: Remember = "once"
     remember_for: Annotated[float, Meta(gt=0, le=YEAR)] | None = None
+    rule: OfferId | None = None
+    answers: dict[str, str | list[str]] | None = None
     reason: Annotated[str, Meta(max_length=10_000)] | None = None
 
 
@@ -87,6 +90,8 @@ async def decide(call: Call) -> ApprovalRow:
         device_id=call.caller.device_id,
         remember=body.remember,
         remember_for=body.remember_for,
+        rule=body.rule,
+        answers=body.answers,
     )
     audit.decided(call.caller, decided, remember=body.remember, rememberFor=body.remember_for)
     return approval_row(decided)

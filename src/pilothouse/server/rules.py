@@ -1,4 +1,4 @@
-"""The "always" answers that the hub holds: seen, and taken back."""
+"""The rules that "always" stored: list, narrow, keep, revoke."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from ..acp.naming import camel
+from ..hub.standing import keep_rule, narrow_rule, rule_fields
 from ..log.records import Rule
 from .operations import Call, Operation, Query
 
@@ -14,14 +15,18 @@ __all__ = ["OPERATIONS", "RuleRow", "Rules"]
 
 
 class RuleRow(Struct, kw_only=True, rename=camel):
-    """`scopeKey` is the session, the project's directory, or empty. A rule that is not `active` answers nothing.
+    """`text` says what the rule covers. `scopeKey` is the session, the project's directory, or empty.
 
-    `madeBy` signed the decision of `approvalId` that it came of, `deviceId` is the paired device that did; null for the
+    A rule that is not `active` answers nothing. `isWide` is true for a rule of an earlier version that covers a tool
+    with any arguments, although "always" said otherwise; it can be narrowed, kept or revoked. `madeBy` signed the
+    decision of `approvalId` that the rule came from, `deviceId` is the paired device that was used; null for the
     owner's own, and for rules that are older than this.
     """
 
     id: str
+    text: str
     active: bool
+    is_wide: bool
     effect: Literal["allow", "deny"]
     scope: Literal["session", "project", "everywhere"]
     scope_key: str
@@ -60,23 +65,20 @@ async def revoke(call: Call) -> RuleRow:
     return _row(await hub.revoke_rule(call.path["id"]), hub.log.now())
 
 
+async def narrow(call: Call) -> RuleRow:
+    """Limit a wide rule to the arguments that were approved; narrowing it again changes nothing."""
+    log = call.server.hub.log
+    return _row(await narrow_rule(log, call.path["id"]), log.now())
+
+
+async def keep(call: Call) -> RuleRow:
+    """Confirm a wide rule as it is; keeping it again changes nothing."""
+    log = call.server.hub.log
+    return _row(await keep_rule(log, call.path["id"]), log.now())
+
+
 def _row(rule: Rule, now: str) -> RuleRow:
-    return RuleRow(
-        id=rule.id,
-        active=rule.active(now),
-        effect=rule.effect,
-        scope=rule.scope,
-        scope_key=rule.scope_key,
-        rule=rule.rule,
-        created=rule.created,
-        expires=rule.expires,
-        hits=rule.hits,
-        last_hit=rule.last_hit,
-        revoked=rule.revoked,
-        made_by=rule.made_by,
-        device_id=rule.device_id,
-        approval_id=rule.approval_id,
-    )
+    return RuleRow(**rule_fields(rule, now))
 
 
 OPERATIONS = (
@@ -87,6 +89,26 @@ OPERATIONS = (
         query=Which,
         answer=Rules,
         summary="List the rules that answer without asking",
+        tag="approvals",
+    ),
+    Operation(
+        method="POST",
+        path="/rules/{id}/narrow",
+        handler=narrow,
+        scope="approve",
+        answer=RuleRow,
+        errors=(409,),
+        summary="Limit a rule of an earlier version to the arguments that were approved",
+        tag="approvals",
+    ),
+    Operation(
+        method="POST",
+        path="/rules/{id}/keep",
+        handler=keep,
+        scope="approve",
+        answer=RuleRow,
+        errors=(409,),
+        summary="Confirm a rule of an earlier version as it is, for any arguments",
         tag="approvals",
     ),
     Operation(

@@ -1,59 +1,87 @@
-"""Approvals and questions put to a person, one line of answer each. Silence, an end of input and doubt never allow."""
+"""Approvals and questions put to the user at a terminal, one line of answer each.
+
+Choices have Pilothouse's labels: allow once, deny, always with the exact reach of its rule. The agent's own labels are
+shown only as the agent's. An empty line, the end of input and an unclear line never allow anything.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 from rich.text import Text
 
+from ..model.commands import OfferId, Remember
 from ..model.events import ApprovalRequestedEvent, UserQuestionEvent
-from .drawing import risk_text
+from ..model.labels import label_option
+from ..model.records import Option, RuleOffer
+from .decisions import member_line
+from .drawing import Quoted, risk_text
 from .forms import Field, fields_of
 from .keyboard import Keyboard
 from .screen import Screen
-from .texts import title_of
+from .texts import shown, title_of
 
-__all__ = ["Verdict", "ask_approval", "ask_question"]
+__all__ = ["Verdict", "ask_approval", "ask_question", "describe_option", "describe_refusal"]
 
-
-KEYS = (
-    ("a", "allow this once"),
-    ("d WHY", "deny it; the agent is told why"),
-    ("A", "allow the same from now on in this session"),
-    ("P", "allow the same from now on in this project, in all sessions"),
+CRITICAL = "This request is critical: it can only be allowed once."
+NO_RULE = "No rule can be stored for this request. Allow it once."
+LEFT = "The user left without an answer."
+DECLINED = "The user declined to answer."
+HELP = "  a: {allow}   d REASON: deny   ?: explain the choices"
+SCOPES = {"session": "in this session", "project": "in this project, in all its sessions"}
+DENY = ("d REASON", "deny; the reason is sent to the agent")
+ALWAYS = (
+    ("A", "always allow in this session; the exact rule is shown first"),
+    ("P", "always allow in this project, in all its sessions; the exact rule is shown first"),
 )
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
-    """What a person decided."""
+    """The user's decision. `rule` is the offered rule that `remember` stores; `answers` are by question id."""
 
     approved: bool
     option_id: str | None = None
     reason: str | None = None
-    remember: Literal["once", "session", "project"] = "once"
+    remember: Remember = "once"
+    rule: OfferId | None = None
+    answers: dict[str, str | list[str]] | None = None
 
 
-async def ask_approval(screen: Screen, keyboard: Keyboard, event: ApprovalRequestedEvent) -> Verdict:
-    """Show what is asked for and read the decision. A line that says nothing known is asked again."""
+async def ask_approval(
+    screen: Screen, keyboard: Keyboard, event: ApprovalRequestedEvent, questions: Sequence[UserQuestionEvent] = ()
+) -> Verdict:
+    """Show the whole request and read the decision. A line that is not clear is asked again.
+
+    `questions` are those that the approval answers: with answers to all of them it is allowed, without it is denied.
+    """
     screen.decisions.approval(event, whole=True)
     keyboard.forget()
+    if questions:
+        return await _ask_for_answers(screen, keyboard, questions)
+    if event.chooses_mode:
+        screen.listed(_option_rows(event))
     while True:
         line = await keyboard.line(screen.ask(_prompt(event)))
         if line is None:
             screen.say("")
-            return Verdict(approved=False, reason="The user left without an answer.")
+            return Verdict(approved=False, reason=LEFT)
         if line.strip() == "?":
             _explain(screen, event)
             continue
-        verdict = read_verdict(line, event)
-        if verdict is not None:
+        verdict: Verdict | None = read_verdict(line, event)
+        if verdict is None:
+            screen.say(HELP.format(allow="allow" if _only_allows_always(event) else "allow once"), "dim")
+        elif verdict.remember == "once":
             return verdict
-        screen.say("  a allows, d denies (d and a reason tells the agent why), A always, ? explains", "dim")
+        elif (confirmed := await _confirm_rule(screen, keyboard, event, verdict)) is not None:
+            return confirmed
 
 
 def read_verdict(line: str, event: ApprovalRequestedEvent) -> Verdict | None:
-    """The decision that a line stands for; None when it stands for none."""
+    """The decision that a line stands for, None for an unclear one. An "always" has no `rule` yet."""
     word, _, rest = line.strip().partition(" ")
     reason = rest.strip() or None
     if word in ("a", "y", "allow", "yes") and reason is None:
@@ -65,36 +93,156 @@ def read_verdict(line: str, event: ApprovalRequestedEvent) -> Verdict | None:
     if word == "P" and reason is None:
         return Verdict(approved=True, remember="project")
     if word.isdecimal() and 1 <= int(word) <= len(event.options):
-        option = event.options[int(word) - 1]
-        return Verdict(approved=option.kind.startswith("allow"), option_id=option.option_id, reason=reason)
+        return _verdict_of_option(event.options[int(word) - 1], event, reason)
     return None
 
 
-def _prompt(event: ApprovalRequestedEvent) -> Text:
+def _verdict_of_option(option: Option, event: ApprovalRequestedEvent, reason: str | None) -> Verdict:
+    """What choosing an option means. An agent's own "always" has no known reach, so a rule replaces it."""
+    allows = option.kind.startswith("allow")
+    is_critical = event.risk_level == "critical" and allows
+    if option.kind.endswith("_always") and (is_critical or not event.chooses_mode):
+        return Verdict(approved=allows, remember="session", reason=reason)
+    return Verdict(approved=allows, option_id=option.option_id, reason=reason)
+
+
+# -- always -------------------------------------------------------------------------------------------------------
+
+
+async def _confirm_rule(
+    screen: Screen, keyboard: Keyboard, event: ApprovalRequestedEvent, verdict: Verdict
+) -> Verdict | None:
+    """Show the exact reach of the rule that would be stored and have it confirmed; None goes back to the prompt."""
+    if event.risk_level == "critical" and verdict.approved:
+        screen.say(f"  {CRITICAL}", "yellow")
+        return None
+    if not event.rule_offers:
+        screen.say(f"  {event.rule_refusal or NO_RULE}", "yellow")
+        return None
+    offers = event.rule_offers
+    screen.say(f"  Always {'allow' if verdict.approved else 'deny'}, {SCOPES[verdict.remember]}:", "bold")
+    for number, offer in enumerate(offers, 1):
+        label = f"{number}  " if len(offers) > 1 else ""
+        screen.indented(Text.assemble((label, "bold"), shown(offer.text), overflow="fold"), 2)
+        for name, value in (offer.arguments or {}).items():
+            screen.out(member_line(name, value, " " * 6))
+    keyboard.forget()  # an answer counts only once the reach was shown
+    while True:
+        line = await keyboard.line(screen.ask(_confirm_prompt(len(offers))))
+        if line is None:
+            screen.say("")
+            return None
+        word = line.strip().lower()
+        if word in ("n", "no"):
+            return None
+        if (chosen := _choose_offer(word, offers)) is not None:
+            return msgspec.structs.replace(verdict, rule=chosen.offer_id)
+
+
+def _choose_offer(word: str, offers: Sequence[RuleOffer]) -> RuleOffer | None:
+    if len(offers) == 1:
+        return offers[0] if word in ("y", "yes") else None
+    return offers[int(word) - 1] if word.isdecimal() and 1 <= int(word) <= len(offers) else None
+
+
+def _confirm_prompt(count: int) -> Text:
+    keys = [("y", "es, store it")] if count == 1 else [(str(number), "") for number in range(1, count + 1)]
     text = Text("  ")
-    for key, word, style in (
-        ("a", "llow", "green"),
-        ("d", "eny", "red"),
-        ("A", "lways in this session", "green"),
-        ("?", "", "cyan"),
-    ):
-        text.append("[", style="dim").append(key, style=f"bold {style}").append(f"]{word}  ", style="dim")
+    for key, word in (*keys, ("n", "o, go back")):
+        _add_key(text, key, word, "bold cyan")
     return text.append("›", style="bold")
 
 
+# -- the prompt ---------------------------------------------------------------------------------------------------
+
+
+def _prompt(event: ApprovalRequestedEvent) -> Text:
+    word = "llow" if _only_allows_always(event) else "llow once"
+    keys = [("a", word, "bold green"), ("d", "eny", "bold red")]
+    if event.risk_level == "critical":
+        keys = [("d", "eny", "bold reverse red"), ("a", word, "green")]
+    elif event.rule_offers:
+        keys += [("A", "lways in this session", "bold green"), ("P", " in this project", "bold green")]
+    text = Text("  ")
+    for key, word, style in (*keys, ("?", "", "bold cyan")):
+        _add_key(text, key, word, style)
+    return text.append("›", style="bold")
+
+
+def _only_allows_always(event: ApprovalRequestedEvent) -> bool:
+    """Whether the agent offers no way to allow only this request: it may not ask again."""
+    kinds = {option.kind for option in event.options}
+    return "allow_always" in kinds and "allow_once" not in kinds and not event.chooses_mode
+
+
+def _add_key(text: Text, key: str, word: str, style: str) -> None:
+    text.append("[", style="dim").append(key, style=style).append(f"]{word}  ", style="dim")
+
+
 def _explain(screen: Screen, event: ApprovalRequestedEvent) -> None:
-    screen.indented(risk_text(event.risk_level, event.risk_reasons))
-    rows = [*KEYS]
-    for number, option in enumerate(event.options, 1):
-        kind = "allows" if option.kind.startswith("allow") else "denies"
-        rows.append((str(number), f"the agent's own “{title_of(option.name)}”, which {kind}"))
-    screen.listed(rows)
-    names = ", ".join(title_of(str(name)) for name in event.tool_input) or "nothing"
-    screen.indented(Text(f"It is {title_of(event.tool_name)}, called with {names}.", style="dim"), 2)
+    is_critical = event.risk_level == "critical"
+    screen.out(Quoted(risk_text(event.risk_level, event.risk_reasons), line="  "))
+    allow = ("a", "allow" if _only_allows_always(event) else "allow once")
+    rows = [DENY, allow] if is_critical else [allow, DENY]
+    if not is_critical and event.rule_offers:
+        rows += ALWAYS
+    screen.listed([*rows, *_option_rows(event)])
+    if is_critical:
+        screen.indented(Text(CRITICAL, style="yellow"), 2)
+    elif event.rule_offers:
+        for offer in event.rule_offers:
+            screen.indented(Text.assemble(("always: ", "dim"), shown(offer.text), overflow="fold"), 2)
+    elif event.rule_refusal:
+        screen.indented(Text(describe_refusal(event.rule_refusal), style="dim", overflow="fold"), 2)
+    names = ", ".join(title_of(str(name)) for name in event.tool_input) or "none"
+    screen.indented(Text(f"Tool: {title_of(event.tool_name)}. Arguments: {names}", style="dim", overflow="fold"), 2)
+
+
+def _option_rows(event: ApprovalRequestedEvent) -> list[tuple[str, str]]:
+    """The agent's options by number, without "always allow" for a critical request."""
+    offered = [(str(number), option) for number, option in enumerate(event.options, 1)]
+    is_critical = event.risk_level == "critical"
+    return [
+        (number, describe_option(option))
+        for number, option in offered
+        if not (is_critical and option.kind == "allow_always")
+    ]
+
+
+def describe_refusal(refusal: str) -> str:
+    """Why no rule can be stored, in one sentence."""
+    refusal = shown(refusal)
+    return refusal if refusal.startswith("No rule") else f"No rule: {refusal}"
+
+
+def describe_option(option: Option) -> str:
+    """Pilothouse's label for an option, then the agent's own label, marked as the agent's."""
+    labelled = label_option(option)
+    own = title_of(option.name)
+    if labelled.is_misleading:
+        effect = "allows the request" if option.kind.startswith("allow") else "denies the request"
+        return f"{labelled.label}. The agent labels this “{own}”, but it {effect}."
+    return f"{labelled.label}. Agent's option: {own}" if own else labelled.label
+
+
+# -- questions ----------------------------------------------------------------------------------------------------
+
+
+async def _ask_for_answers(screen: Screen, keyboard: Keyboard, questions: Sequence[UserQuestionEvent]) -> Verdict:
+    answers: dict[str, str | list[str]] = {}
+    for question in questions:
+        answer = await ask_question(screen, keyboard, question)
+        if answer is None:
+            return Verdict(approved=False, reason=DECLINED)
+        answers[question.question_id] = [str(one) for one in answer] if isinstance(answer, list) else str(answer)
+    return Verdict(approved=True, answers=answers)
 
 
 async def ask_question(screen: Screen, keyboard: Keyboard, event: UserQuestionEvent) -> Any:
-    """The answer: values by name for a form, text otherwise, None when the person declines."""
+    """The answer: values by name for a form, a list where several options may be chosen, text otherwise.
+
+    None when the user declines.
+    """
     screen.decisions.question(event)
     keyboard.forget()
     fields = fields_of(event.form)
@@ -105,8 +253,11 @@ async def ask_question(screen: Screen, keyboard: Keyboard, event: UserQuestionEv
         return None if line is None or line.strip().lower() in ("n", "no") else {}
     if not fields:
         choices = {"enum": event.options} if event.options else {}
-        fields = [Field("answer", {"title": "Answer", "type": "string", **choices}, required=True)]
-    screen.say("  Enter takes what is in brackets, Ctrl-D declines.")
+        schema: dict[str, Any] = {"title": "Answer", "type": "string", **choices}
+        if event.multi_select:
+            schema = {"title": "Answers, separated by commas", "type": "array", "items": choices}
+        fields = [Field("answer", schema, required=True)]
+    screen.say("  Enter takes the value in brackets, Ctrl-D declines.")
     values: dict[str, Any] = {}
     for field in fields:
         answered, value = await _ask_field(screen, keyboard, field)

@@ -1,25 +1,34 @@
-"""What a person decides, in a terminal: approvals and questions, open or settled, and who settled them.
+"""Approvals and questions in a terminal: what is requested, the hub's notes, and who decided.
 
-The rule a change must not break: where somebody decides, all that is asked for is shown.
+The rule a change must not break: where a user decides, the whole request is shown and no character of it is hidden.
+Elsewhere a long text may lose its middle, never its end.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from rich.text import Text
 
+from ..dialects.transcript import shorten_lines, shorten_middle
 from ..model.events import ApprovalRequestedEvent, ApprovalResolvedEvent, UserQuestionEvent
+from ..model.previews import list_unshown_members, list_unshown_of_questions, split_command
 from ..model.records import CommandPreview, DiffPreview
 from .calls import DIFF_LINES, Calls
-from .drawing import diff_text, headline, risk_text, title_line
+from .drawing import Quoted, diff_text, headline, one_line, risk_text, title_line
 from .printing import Printer
 from .texts import shown, title_of
 
-__all__ = ["Decisions"]
+__all__ = ["Decisions", "member_line"]
 
+ASKED_BY_HUB = "The agent did not request approval. Pilothouse asks before it does this."
+LONGEST_LINE = 1000
+"""Characters of one line of a request, where no user decides on it."""
+REASONS = 4
+"""Reasons for a risk, where no user decides."""
 ALWAYS = re.compile(r"always:(rule_\w+)")
 HOW = {"allowed": "green", "denied": "red", "cancelled": "yellow"}
 
@@ -42,29 +51,53 @@ class Decisions:
         self._open[event.question_id] = event
 
     def approval(self, event: ApprovalRequestedEvent, *, whole: bool) -> None:
-        """What is asked for, how risky it is and why, and what it would do."""
+        """The hub's notes, then what is requested, what it would do, and its risk. `whole`: nothing is left out."""
         printer = self._printer
         self._open.pop(event.request_id, None)
         entry = self._calls.entry(event.tool_call_id)
-        title = headline(entry) if entry is not None else title_of(event.description or event.tool_name)
-        line = title_line("?", "bold yellow", title)
-        line.no_wrap = False
-        printer.put(line, "question")
+        title = headline(entry) if entry is not None else one_line(event.description or event.tool_name)
+        title = _without_fence(title, event)
+        printer.gap("question")
+        for note in event.notes or ([ASKED_BY_HUB] if event.origin == "hub" else []):
+            printer.out(Quoted(Text(shown(note), style="yellow"), Text("! ", style="bold yellow")))
+        printer.out(title_line("?", "bold yellow", title, wraps=True))
         self._preview(event, title, whole=whole)
-        printer.indented(risk_text(event.risk_level, event.risk_reasons, 4))
+        printer.out(Quoted(risk_text(event.risk_level, event.risk_reasons, None if whole else REASONS), line="  "))
 
     def _preview(self, event: ApprovalRequestedEvent, title: str, *, whole: bool) -> None:
         printer, preview, root = self._printer, event.preview, self._calls.root
         if isinstance(preview, DiffPreview):
             printer.indented(diff_text(preview.diff, preview.path, root, None if whole else DIFF_LINES))
             self._calls.seen(event.tool_call_id)
-        elif isinstance(preview, CommandPreview):
-            if "\n" in preview.command or shown(preview.command) not in title:
-                printer.indented(Text(shown(preview.command), style="cyan", overflow="fold"))
+            self._members("Other arguments", list_unshown_members(event.tool_input, preview, root), whole=whole)
+            return
+        if isinstance(preview, CommandPreview):
+            command, _ = split_command(preview.command, event.tool_input)
+            if command and ("\n" in command or f"`{shown(command)}`" != title):
+                line = Text(_lines(command.rstrip("\n"), whole=whole), style="cyan")
+                printer.out(Quoted(line, Text("  $ ", style="dim")))
             if preview.working_dir and preview.working_dir.rstrip("/") != root.rstrip("/"):
-                printer.indented(Text(f"in {title_of(preview.working_dir)}", style="dim"))
-        elif preview is not None and preview.text and title_of(preview.text) not in title:
-            printer.indented(Text(shown(preview.text if whole else _head(preview.text)), style="dim", overflow="fold"))
+                printer.out(Quoted(Text(f"in {title_of(preview.working_dir)}", style="dim")))
+            self._members("Other arguments", list_unshown_members(event.tool_input, preview, root), whole=whole)
+            return
+        text = preview.text if preview is not None else ""
+        if text and not _is_repeated(text, title, event):
+            is_name = title_of(text) == event.tool_name
+            first = "  Tool: " if is_name else "  │ "
+            printer.out(Quoted(Text(_lines(text, whole=whole), style="dim"), Text(first, style="dim")))
+        if event.question_ids:
+            members = list_unshown_of_questions(event.tool_input)
+        else:
+            given = list_unshown_members(event.tool_input, preview, root).items()
+            members = {name: value for name, value in given if str(value).strip() != title.strip()}
+        self._members("Arguments", members, whole=whole)
+
+    def _members(self, label: str, members: Mapping[str, Any], *, whole: bool) -> None:
+        """Arguments of a call below a label, each as `name: value`."""
+        if members:
+            self._printer.out(Text(f"  {label}:", style="dim"))
+        for name, value in members.items():
+            self._printer.out(member_line(name, value, "    ", whole=whole))
 
     def resolved(self, event: ApprovalResolvedEvent) -> None:
         asked = self._open.pop(event.request_id, None)
@@ -89,9 +122,9 @@ class Decisions:
     def question(self, event: UserQuestionEvent) -> None:
         """What the agent wants to know."""
         self._open.pop(event.question_id, None)
-        self._printer.put(Text.assemble(("? ", "bold yellow"), shown(event.question)), "question")
+        self._printer.put(Quoted(Text(shown(event.question)), Text("? ", style="bold yellow")), "question")
         if event.url:
-            self._printer.indented(Text(shown(event.url), style="cyan underline", overflow="fold"))
+            self._printer.out(Quoted(Text(shown(event.url), style="cyan underline")))
 
     def answered(self, data: Mapping[str, Any]) -> None:
         asked = self._open.pop(str(data.get("questionId")), None)
@@ -100,19 +133,56 @@ class Decisions:
         self._printer.out(Text(f"  {_answer(data)}", style="yellow"))
 
     def print_open(self) -> None:
-        """Somebody else is being asked: a session was read while it waits."""
-        for event in tuple(self._open.values()):
-            if isinstance(event, ApprovalRequestedEvent):
-                self.approval(event, whole=False)
-            else:
-                self.question(event)
+        """Pending approvals and questions of a session that is only read. Questions of an approval follow it."""
+        pending = tuple(self._open.values())
+        approvals = [event for event in pending if isinstance(event, ApprovalRequestedEvent)]
+        questions = {event.question_id: event for event in pending if isinstance(event, UserQuestionEvent)}
+        for approval in approvals:
+            self.approval(approval, whole=False)
+            for question_id in approval.question_ids:
+                if (question := questions.pop(question_id, None)) is not None:
+                    self.question(question)
+            self._printer.out(Text("  waiting for an answer", style="bold yellow"))
+        for question in questions.values():
+            self.question(question)
             self._printer.out(Text("  waiting for an answer", style="bold yellow"))
 
 
-def _head(text: str) -> str:
-    """The first lines of a text, for who is not deciding on it just now."""
-    lines = text.split("\n")
-    return "\n".join(lines[:DIFF_LINES] + [f"… {len(lines) - DIFF_LINES:,} more lines"] * (len(lines) > DIFF_LINES))
+def _without_fence(title: str, event: ApprovalRequestedEvent) -> str:
+    """A title that is only the command in a fence, as code in a line."""
+    found = re.fullmatch(r"(`{3,})([\w+#.-]*) (.*?) ?\1", title)
+    if found is None or not isinstance(event.preview, CommandPreview):
+        return title
+    command = title_of(event.preview.command)
+    return f"`{command}`" if command in (found[3], f"{found[2]} {found[3]}") else title
+
+
+def _is_repeated(text: str, title: str, event: ApprovalRequestedEvent) -> bool:
+    """Whether the title or a reason for the risk says the same as a preview."""
+    line = title_of(text)
+    return (line in (title, event.tool_name) and line in title) or line in map(title_of, event.risk_reasons)
+
+
+def member_line(name: str, value: Any, indent: str, *, whole: bool = True) -> Quoted:
+    """One argument of a call: no line of it looks like another argument."""
+    text = value if isinstance(value, str) else _json(value)
+    line = Text.assemble((f"{title_of(str(name))}: ", "dim"), _lines(text, whole=whole))
+    return Quoted(line, indent, f"{indent}│ ")
+
+
+def _lines(text: str, *, whole: bool) -> str:
+    """A text with hidden characters made visible; without `whole` only its head and its tail, if it is long."""
+    text = shown(text)
+    if whole:
+        return text
+    return "\n".join(shorten_middle(line, LONGEST_LINE) for line in shorten_lines(text.split("\n"), DIFF_LINES))
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return str(value)
 
 
 def _answer(data: Mapping[str, Any]) -> str:

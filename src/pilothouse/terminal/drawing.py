@@ -5,23 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.markdown import Heading, Markdown
 from rich.segment import Segment
 from rich.text import Text
 
-from ..dialects.transcript import FileDiffView, ToolCallEntry
+from ..dialects.transcript import FileDiffView, ToolCallEntry, shorten_lines
+from ..model.previews import split_sections
 from ..model.records import Todo
-from .texts import clean, shown, title_of
+from .texts import clean, shown, title_of, unfenced
 
 __all__ = [
     "RISK_STYLES",
     "Prose",
+    "Quoted",
+    "TitleLine",
     "Trimmed",
     "counts",
+    "cut_middle",
     "diff_text",
     "display_path",
     "headline",
+    "one_line",
     "output_tail",
     "plan_step",
     "risk_text",
@@ -29,7 +35,10 @@ __all__ = [
 ]
 
 OUTPUT_LINES = 12
-DIFF_STYLES = {"+": "green", "-": "red", "@": "dim cyan"}
+DIFF_STYLES = {"+": "green", "-": "red", "@": "dim cyan", "…": "dim"}
+UNSHOWN_CHANGE = "The change of this file is not shown."
+SHORTEST_ENDS = 16
+"""Columns that the two ends of a title need; where there are fewer, the title is not cut but wrapped."""
 BOXES = {"completed": ("☑", "green"), "in_progress": ("▸", "yellow"), "pending": ("☐", "dim")}
 RISK_STYLES: Mapping[str, str] = {
     "low": "green",
@@ -71,19 +80,110 @@ class Trimmed:
 def headline(entry: ToolCallEntry) -> str:
     """What a call does, in one line: its command in backticks, else the agent's own title if that says anything."""
     if entry.tool == "Bash" or entry.category == "terminal":
-        return f"`{title_of(entry.detail)}`" if entry.detail else title_of(entry.title or entry.verb)
-    title = title_of(entry.title or "")
+        return code_title(entry.detail) if entry.detail else one_line(entry.title or entry.verb)
+    title = one_line(entry.title or "")
     unsaid = {entry.name.lower(), entry.tool.lower(), entry.kind.lower(), "terminal"}
     if title and title.lower() not in unsaid and not (entry.detail and title.endswith("…")):  # it is being prepared
         return title
     return f"{entry.verb} {title_of(entry.detail)}".strip()
 
 
-def title_line(icon: str, style: str, title: str, depth: int = 0, suffix: str = "", warning: str = "") -> Text:
+def one_line(title: str) -> str:
+    """A title on one line; the code in a fence becomes code in a line."""
+    text, _ = unfenced(title)
+    return title_of(title) if text == title else code_title(text)
+
+
+def code_title(code: str) -> str:
+    """A command as a title: in backticks, on one line, without a fence around it."""
+    return f"`{title_of(unfenced(code)[0])}`"
+
+
+class TitleLine:
+    """A tool call on one line: its icon, its title and its suffix.
+
+    A title that is too long for the line loses its middle, never its end. With `wraps` it takes more lines instead.
+    """
+
+    def __init__(self, icon: Text, title: Text, suffix: Text, *, wraps: bool = False) -> None:
+        self._icon = icon
+        self._title = title
+        self._suffix = suffix
+        self._wraps = wraps
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if self._wraps:
+            yield Quoted(Text.assemble(self._title, self._suffix), self._icon)
+            return
+        title = self._title
+        if options.overflow != "ignore":  # a pipe takes lines of any length
+            title = cut_middle(title, options.max_width - self._icon.cell_len - self._suffix.cell_len)
+        yield Text.assemble(self._icon, title, self._suffix, overflow="fold")
+
+
+class Quoted:
+    """A text of an agent where a user decides: only its first line has no mark, so no line of it looks like ours.
+
+    `first` stands before the first line, `rest` before every other one, wrapped lines included. Lines that are ours
+    begin with `line`; then only wrapped ones have a mark.
+    """
+
+    def __init__(self, text: Text, first: Text | str = "  ", rest: str = "  │ ", line: str | None = None) -> None:
+        self._text = text
+        self._first = first if isinstance(first, Text) else Text(first)
+        self._rest = Text(rest, style="dim")
+        self._line = self._rest if line is None else Text(line)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        room = max(options.max_width - max(self._first.cell_len, self._rest.cell_len), SHORTEST_ENDS)
+        for number, line in enumerate(self._text.split("\n", allow_blank=True)):
+            prefix = self._line if number else self._first
+            wrapped = None if options.no_wrap else line.wrap(console, room, overflow="fold")
+            for part in wrapped or [line]:
+                yield Text.assemble(prefix, part, overflow="ignore", no_wrap=True)
+                prefix = self._rest
+
+
+def cut_middle(text: Text, room: int) -> Text:
+    """Shorten a text to `room` columns by its middle, if it does not fit and there is room for both ends."""
+    if text.cell_len <= room:
+        return text
+    ends = room - len(_omission_note(len(text)))
+    if ends < SHORTEST_ENDS:
+        return text
+    head, tail = _count_fitting(text.plain, ends - ends // 2), _count_fitting(text.plain[::-1], ends // 2)
+    note = Text(_omission_note(len(text) - head - tail), style="dim")
+    return Text.assemble(text[:head], note, text[len(text) - tail :])
+
+
+def _omission_note(count: int) -> str:
+    return f" … {count:,} characters … "
+
+
+def _count_fitting(letters: str, columns: int) -> int:
+    """How many of the first letters fit into `columns`."""
+    used = 0
+    for count, letter in enumerate(letters):
+        used += cell_len(letter)
+        if used > columns:
+            return count
+    return len(letters)
+
+
+def title_line(
+    icon: str,
+    style: str,
+    title: str,
+    depth: int = 0,
+    suffix: str = "",
+    warning: str = "",
+    *,
+    wraps: bool = False,
+) -> TitleLine:
     """A tool call on one line; what stands in backticks is code, the suffix is less important, a warning more."""
-    line = Text("  " * depth, no_wrap=True, overflow="ellipsis")
+    start, line, end = Text("  " * depth), Text(), Text()
     if icon:
-        line.append(f"{icon} ", style=style)
+        start.append(f"{icon} ", style=style)
     pieces = [title] if title.count("`") == 1 else re.split(r"`([^`]+)`", title)
     if title.startswith("`") and title.endswith("`") and len(title) > 1:
         pieces = ["", title[1:-1], ""]  # a command may have backticks of its own
@@ -92,10 +192,10 @@ def title_line(icon: str, style: str, title: str, depth: int = 0, suffix: str = 
             line.append("$ ", style="dim")
         line.append(part, style="cyan" if index % 2 else "")
     if suffix:
-        line.append(f"  {suffix}", style="dim")
+        end.append(f"  {suffix}", style="dim")
     if warning:
-        line.append(f"  ⚠ {warning}", style="bold yellow")
-    return line
+        end.append(f"  ⚠ {warning}", style="bold yellow")
+    return TitleLine(start, line, end, wraps=wraps)
 
 
 def counts(diffs: Iterable[FileDiffView]) -> str:
@@ -107,47 +207,23 @@ def counts(diffs: Iterable[FileDiffView]) -> str:
 
 
 def diff_text(diff: str, path: str, root: str = "", limit: int | None = None) -> Text:
-    """A unified diff in colour, each file under its name, at most `limit` lines of it."""
+    """A unified diff in colour, each file under its name; one with more than `limit` lines loses its middle."""
     text = Text(overflow="fold")
     left = limit
-    for name, lines in split_diff(shown(diff)):
-        created = name is not None and name.startswith("+")
-        where = display_path(path if name is None else name.lstrip("+"), root)
-        text.append(f"{chr(10) if text else ''}{title_of(where)}{' (new)' if created else ''}", style="bold dim")
+    for section in split_sections(shown(diff)):
+        lines = section.lines
+        where = display_path(path if section.path is None else section.path, root)
+        is_new = section.is_created
+        text.append(f"{chr(10) if text else ''}{title_of(where)}{' (new)' if is_new else ''}", style="bold dim")
+        if not lines:
+            text.append(f"\n{UNSHOWN_CHANGE}", style="yellow")
         while lines and lines[0].startswith("@@"):
             del lines[0]
-        for line in lines[:left]:
+        for line in lines if left is None else shorten_lines(lines, left):
             text.append("\n⋮" if line.startswith("@@") else f"\n{line}", style=DIFF_STYLES.get(line[:1], ""))
         if left is not None:
-            if len(lines) > left:
-                text.append(f"\n… {len(lines) - left:,} more lines", style="dim")
             left = max(0, left - len(lines))
     return text
-
-
-def split_diff(diff: str) -> list[tuple[str | None, list[str]]]:
-    """The files of a diff: a name, with a `+` before that of a new file, and the lines below it.
-
-    Only a header that a hunk follows is one: a line that was taken out may begin with `--- ` as well.
-    """
-    files: list[tuple[str | None, list[str]]] = []
-    lines = diff.split("\n")
-    lines = lines[:-1] if lines[-1] == "" else lines
-    index = 0
-    while index < len(lines):
-        head = lines[index : index + 3]
-        if len(head) == 3 and head[0][:4] == "--- " and head[1][:4] == "+++ " and head[2][:2] == "@@":
-            old, new = head[0][4:], head[1][4:]
-            gone = new == "/dev/null"
-            name = ("+" if old == "/dev/null" else "") + re.sub(r"^[ab]/", "", old if gone else new)
-            files.append((name, []))
-            index += 2
-            continue
-        if not files:
-            files.append((None, []))
-        files[-1][1].append(lines[index])
-        index += 1
-    return files
 
 
 def display_path(path: str, root: str) -> str:
@@ -185,5 +261,5 @@ def risk_text(level: str, reasons: Sequence[str], limit: int | None = None) -> T
     for reason in chosen:
         text.append(f"\n  · {reason}")
     if limit is not None and len(reasons) > limit:
-        text.append(f"\n  · … {len(reasons) - limit} more; ? shows them", style="dim")
+        text.append(f"\n  · … {len(reasons) - limit} more", style="dim")
     return text

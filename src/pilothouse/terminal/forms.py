@@ -55,11 +55,17 @@ class Field:
         if self.kind == "boolean":
             return _chosen(text, offered) == "yes"
         if self.kind == "array":
-            words = [word for word in text.replace(",", " ").split() if word]
-            return [_chosen(word, offered) for word in words] if offered else words
+            return self._split_values(text, offered)
         if self.kind in ("integer", "number"):
             return self._number(text)
         return _chosen(text, offered) if offered else text
+
+    def _split_values(self, text: str, offered: Sequence[str]) -> list[str]:
+        """Values separated by commas, or by spaces if there is no comma; a choice may contain spaces."""
+        words = [word for part in text.split(",") if (word := part.strip())]
+        if len(words) == 1 and not any(choice.lower() == words[0].lower() for choice in offered):
+            words = words[0].split()
+        return [_chosen(word, offered) for word in words] if offered else words
 
     def _number(self, text: str) -> int | float:
         whole = self.kind == "integer"

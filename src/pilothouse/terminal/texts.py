@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from ..dialects.transcript.texts import clean, duration, shown, title_of
+from ..dialects.transcript.texts import clean, duration, shown, title_of, unfenced
 
-__all__ = ["Blocks", "clean", "duration", "shown", "size_of", "title_of"]
+__all__ = ["Blocks", "clean", "duration", "shown", "size_of", "title_of", "unfenced"]
 
 LIMIT = 16 * 1024
 """Characters after which a block is given up as one: a flood must not be held back for its end."""

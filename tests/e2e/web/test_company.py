@@ -126,7 +126,7 @@ async def test_what_waits_in_another_session_is_told_and_decided_in_the_centre(t
     await talk.is_now("waiting for you")
     await talk.desk.go("#/approvals")
     await page.get_by_role("button", name=re.compile("^Allow once")).click()
-    await expect(page.get_by_text("Nobody waits for you.")).to_be_visible()
+    await expect(page.get_by_text("No pending approvals")).to_be_visible()
     await until(lambda: talk.has_said("is written."))
     assert (talk.workspace / "centre.txt").exists()
 

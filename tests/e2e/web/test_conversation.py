@@ -56,7 +56,7 @@ async def test_an_edit_that_is_denied_is_not_written_and_the_reason_reaches_the_
 async def test_always_makes_a_rule_that_answers_the_next_time(talk: Talk) -> None:
     await talk.write("bash echo one")
     await talk.choose(re.compile("^Always…"))
-    await talk.choose("In this session")
+    await talk.choose("This session")
     await talk.sees(re.compile("It ended with"))
     await talk.write("bash echo one")
     await expect(talk.said(re.compile("It ended with"))).to_have_count(2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -61,7 +62,7 @@ async def test_no_script_of_an_agent_runs_anywhere(
         await expect(page.locator(".asks .ask")).to_be_visible()
         await _unfold(desk)
         assert await page.evaluate("document.querySelector('[role=log]').innerText.includes('pwned=1')")
-        await page.locator(".asks .ask").get_by_role("button", name="Reject").first.click()
+        await page.locator(".asks .ask").get_by_role("button", name=re.compile("^Deny")).first.click()
         await asyncio.wait_for(asyncio.shield(prompt.done), 20)
         for view in (f"session/{session.id}", "", "approvals", f"replay/{session.id}", "new"):
             await desk.visit(view)

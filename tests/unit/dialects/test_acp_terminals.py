@@ -152,6 +152,19 @@ def test_a_terminal_that_only_the_end_of_its_call_names_is_in_the_result() -> No
     events = drive.progress("c", status="completed", content=SHOWN)
     assert last(drive, "tool:result").output == "done\n"
     assert events[0].source == drive.updates[-1]
+    drive.end()
+    assert len(known(drive.translator)) == 0
+
+
+def test_a_second_call_shows_the_output_of_a_terminal_whose_first_call_has_ended() -> None:
+    drive = started(content=SHOWN)
+    prints(drive, "is 42\n")
+    drive.translator.terminal_ended("t", output="is 42\n", exit_code=0)
+    drive.progress("c", status="completed")
+    drive.call("d", kind="execute", status="in_progress", content=SHOWN)
+    drive.progress("d", status="completed")
+    assert [event.output for event in drive.events if event.type == "tool:result"] == ["is 42\n"] * 2  # type: ignore[attr-defined]
+    drive.end()
     assert len(known(drive.translator)) == 0
 
 

@@ -376,8 +376,8 @@ def test_a_permission_request_shows_what_would_happen() -> None:
         "riskLevel": "high",
         "preview": {"type": "command", "command": "rm -rf build", "workingDir": "/work/app"},
         "options": [
-            {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
-            {"optionId": "no", "name": "Reject", "kind": "reject_once"},
+            {"optionId": "yes", "name": "Allow", "kind": "allow_once", "label": "Allow once"},
+            {"optionId": "no", "name": "Reject", "kind": "reject_once", "label": "Deny"},
         ],
         "riskReasons": asked.risk_reasons,
     }
@@ -399,15 +399,15 @@ def test_a_permission_request_for_an_edit_too_large_to_compare_says_so() -> None
     drive.call("c1", kind="edit", status="pending", rawInput={"file_path": "/work/app/a"})
     diff = {"type": "diff", "path": "/work/app/a", "oldText": "old\n" * 200_000, "newText": "new\n" * 200_000}
     asked = only(drive.ask("c1", content=[diff]), "approval:requested")
-    assert "too large to be shown" in asked.preview.text
+    assert "too large to show" in asked.preview.text
 
 
 def test_a_permission_request_for_a_write_without_a_diff_shows_the_text_that_would_be_written() -> None:
     drive = Drive()
     drive.call("c1", title="write", kind="other", rawInput={"path": "/work/app/a", "content": "all\nof it\n"})
     asked = only(drive.ask("c1"), "approval:requested")
-    assert asked.preview.text.endswith("This would take its place:\nall\nof it\n")
-    assert "nobody sees it" not in asked.preview.text
+    assert asked.preview.text.endswith("The whole file would become:\nall\nof it\n")
+    assert "allow it unseen" not in asked.preview.text
 
 
 def test_the_question_about_a_call_does_not_change_what_the_call_is() -> None:

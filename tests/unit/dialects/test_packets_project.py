@@ -280,12 +280,41 @@ def test_an_approval_is_asked_and_resolved() -> None:
         "riskLevel": "high",
         "expiresAt": None,
         "preview": {"type": "command", "command": "rm x", "workingDir": "/w"},
-        "options": [{"optionId": "once", "name": "Allow", "kind": "allow_once"}],
+        "options": [{"optionId": "once", "name": "Allow", "kind": "allow_once", "label": "Allow once"}],
         "riskReasons": ["deletes files"],
+        "notes": [],
+        "origin": "agent",
+        "ruleOffers": [],
+        "ruleRefusal": None,
+        "choosesMode": False,
+        "questionIds": [],
     }
     assert made("approval:requested", source=b'{"toolCall":{}}', **asked) == [packet]
     resolved = only(made("approval:resolved", request_id="r", tool_call_id="c", approved=False, resolved_by="user"))
     assert (resolved["approved"], resolved["resolvedBy"], resolved["optionId"]) == (False, "user", None)
+
+
+def test_approval_packet_keeps_our_label_apart_from_the_agents() -> None:
+    asked: dict[str, Any] = {
+        "request_id": "r",
+        "tool_call_id": "c",
+        "tool_name": "t",
+        "tool_input": {},
+        "description": "d",
+        "risk_level": "low",
+        "options": [{"optionId": "y", "name": "Deny", "kind": "allow_always"}],
+        "notes": ["Denied before in this turn."],
+        "origin": "hub",
+        "rule_offers": [{"offerId": "exact", "text": "only this", "subject": "tools", "pattern": "t"}],
+        "question_ids": ["c:0"],
+    }
+    packet = only(made("approval:requested", **asked))
+    option = {"optionId": "y", "name": "Deny", "kind": "allow_always", "label": "Always allow", "isMisleading": True}
+    assert packet["options"] == [option]
+    assert (packet["notes"], packet["origin"]) == (["Denied before in this turn."], "hub")
+    assert packet["ruleOffers"] == [{"offerId": "exact", "text": "only this", "subject": "tools", "pattern": "t"}]
+    assert packet["questionIds"] == ["c:0"]
+    assert write_packet(read_packet(packet)) == packet
 
 
 def test_a_question_is_asked_and_resolved_also_one_that_a_tool_asks() -> None:

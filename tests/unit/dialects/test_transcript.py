@@ -28,10 +28,11 @@ from pilothouse.dialects.transcript import (
     to_markdown,
     transcript,
 )
-from pilothouse.dialects.transcript.limits import clip_lines, clip_values
+from pilothouse.dialects.transcript.html import to_html
+from pilothouse.dialects.transcript.limits import clip_lines, clip_values, shorten_lines, shorten_middle
 from pilothouse.model.errors import ACPError
 from pilothouse.model.events import EVENT_TYPES, Event
-from pilothouse.model.records import FileChange, FileDiff, ImageContent, TextContent, Todo
+from pilothouse.model.records import FileChange, FileDiff, ImageContent, Option, RuleOffer, TextContent, Todo
 from pilothouse.model.session import Session, dump, fold, load
 from tests.unit.model.test_session_properties import EVENTS
 
@@ -261,6 +262,43 @@ def test_questions_and_approvals_say_whether_they_are_open(script: Script) -> No
 # -- text --------------------------------------------------------------------------------------------------------------
 
 
+ASKED: dict[str, Any] = {
+    "tool_call_id": "c",
+    "tool_name": "Bash",
+    "tool_input": {},
+    "description": "Run: rm \u202ex",
+    "risk_level": "high",
+}
+
+
+def test_an_approval_has_the_notes_rules_and_questions_of_its_request(script: Script) -> None:
+    offer = RuleOffer(offer_id="exact", text="only this", subject="commands", pattern="x")
+    told: dict[str, Any] = {"notes": ["Denied before in this turn."], "origin": "hub", "question_ids": ["c:0"]}
+    script("approval:requested", request_id="a", **ASKED, **told, rule_offers=[offer])
+    (entry,) = transcript(fold(script.events))
+    assert isinstance(entry, ApprovalEntry)
+    assert (entry.notes, entry.origin, entry.question_ids) == (told["notes"], "hub", ["c:0"])
+    assert entry.rule_offers == [offer]
+
+
+def test_options_of_an_old_log_get_a_label(script: Script) -> None:
+    options = [Option(option_id="y", name="Deny", kind="allow_once")]
+    script("approval:requested", request_id="a", **ASKED, options=options)
+    (entry,) = transcript(fold(script.events))
+    assert isinstance(entry, ApprovalEntry)
+    ((label, is_misleading, name),) = ((one.label, one.is_misleading, one.name) for one in entry.options)
+    assert (label, is_misleading, name) == ("Allow once", True, "Deny")
+
+
+def test_exports_show_notes_and_hide_no_character_of_an_approval(script: Script) -> None:
+    script("approval:requested", request_id="a", **ASKED, notes=["Denied before in this turn."])
+    session = fold(script.events)
+    for text in (to_markdown(session), to_html(session)):
+        assert "⟨U+202E⟩" in text
+        assert "\u202e" not in text
+        assert "Denied before in this turn." in text
+
+
 def test_a_message_with_pictures_has_its_blocks_in_order(script: Script) -> None:
     content = [TextContent(text="a"), ImageContent(url="u"), TextContent(text="b")]
     script("message:complete", message_id="m", role="assistant", content=content)
@@ -393,6 +431,54 @@ def test_grouping_loses_nothing(script: Script) -> None:
 
 
 # -- limits ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_long_command_keeps_its_end(script: Script) -> None:
+    command = "echo " + "x" * 500 + "\n; rm -rf /"
+    entry = transcript(fold(script.run("Bash", {"command": command}, category="terminal").events))[-1]
+    assert isinstance(entry, ToolCallEntry)
+    assert entry.detail.startswith("echo xx")
+    assert "… 316 characters left out …" in entry.detail
+    assert entry.detail.endswith("x ; rm -rf /")
+
+
+@pytest.mark.parametrize("size", [10, 1599, 1601, 100_000])
+def test_the_detail_of_any_command_has_both_of_its_ends(script: Script, size: int) -> None:
+    command = "first " + "x" * size + " last"
+    entry = transcript(fold(script.run("Bash", {"command": command}, category="terminal").events))[-1]
+    assert isinstance(entry, ToolCallEntry)
+    assert entry.detail.startswith("first x")
+    assert entry.detail.endswith("x last")
+    assert len(entry.detail) < 300
+
+
+def test_the_detail_of_a_command_keeps_odd_white_space_to_be_shown(script: Script) -> None:
+    entry = transcript(fold(script.run("Bash", {"command": "ls\xa0\u2028-la"}, category="terminal").events))[-1]
+    assert isinstance(entry, ToolCallEntry)
+    assert entry.detail == "ls\xa0\u2028-la"
+
+
+@given(st.text(max_size=60), st.integers(0, 40))
+def test_a_shortened_line_accounts_for_every_character(text: str, limit: int) -> None:
+    short = shorten_middle(text, limit)
+    if len(text) <= limit:
+        assert short == text
+        return
+    head, tail = text[: limit - limit // 2], text[len(text) - limit // 2 :]
+    assert short.startswith(f"{head} … {len(text) - limit:,} character")
+    assert short.endswith(f" left out … {tail}")
+
+
+@given(st.lists(st.text(max_size=3), max_size=20), st.integers(0, 12))
+def test_shortened_lines_keep_head_and_tail_and_say_how_many_are_missing(lines: list[str], limit: int) -> None:
+    short = shorten_lines(lines, limit)
+    omitted = len(lines) - limit
+    if omitted <= 0:
+        assert short == lines
+        return
+    assert len(short) == limit + 1
+    (index,) = [at for at, line in enumerate(short) if line.startswith(f"… {omitted:,} line")]
+    assert short[:index] + short[index + 1 :] == lines[:index] + lines[len(lines) - (limit - index) :]
 
 
 def test_a_long_output_keeps_head_and_tail_and_says_what_is_missing(script: Script) -> None:

@@ -16,11 +16,11 @@ from pilothouse.acp.errors import ConnectionClosed, RequestError
 from pilothouse.hub import editor_terminals
 from pilothouse.hub.contents import fitted
 from pilothouse.hub.editor_terminals import EditorTerminals, _new_part
-from pilothouse.hub.editors import Editor, Editors, Unable
+from pilothouse.hub.editors import Editor, Editors, EditorSilent, Unable
 from pilothouse.hub.errors import UnfitContent
 from pilothouse.hub.programs import ExitStatus
 from pilothouse.hub.provisions import Provisions, without_ours
-from pilothouse.hub.refusals import TerminalError, TerminalsClosed, TooManyTerminals, UnknownTerminal
+from pilothouse.hub.refusals import TerminalsClosed, TooManyTerminals, UnknownTerminal
 from pilothouse.hub.terminals import Ending
 
 Answer = Callable[[dict[str, Any]], Awaitable[Any]]
@@ -209,7 +209,7 @@ async def test_a_silent_editor_does_not_hold_up_the_end() -> None:
 @pytest.mark.parametrize("answer", [{}, None, {"terminalId": 7}, {"terminalId": ""}, {"terminalId": "x" * 1000}, []])
 async def test_a_terminal_without_a_name_is_none(answer: Any) -> None:
     terminals = EditorTerminals("s")
-    with pytest.raises(TerminalError) as caught:
+    with pytest.raises(EditorSilent) as caught:
         await terminals.create(editor(answers={"terminal/create": answer}), {"command": "x"})
     assert "may have run" in str(caught.value)
     with pytest.raises(Unable):  # and one that knows no terminals has started nothing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -100,3 +101,89 @@ async def test_a_turn_of_another_program_goes_on_and_only_what_was_asked_here_en
     await log.sessions.update("w", archived=True)  # nobody reads it on
     state = await end_open(log, await log.sessions.get("w"))
     assert (state.status, state.turn is not None and state.turn.open) == ("idle", False)
+
+
+TOUCH = {"toolCallId": "c", "title": "Run", "kind": "execute", "rawInput": {"command": "touch made"}}
+RUNNING = {"sessionUpdate": "tool_call", "status": "in_progress", **TOUCH}
+
+
+def started() -> tuple[Translator, list[Event]]:
+    one = Translator("s", workspace="/w")
+    return one, [*one.started(NOW, agent="a"), *one.prompt("hi", NOW, turn_id="t1")]
+
+
+async def flags_after(log: MemoryLog, events: list[Event]) -> list[str]:
+    await log.append("s", 0, events)
+    state, _ = await fold(log, "s")
+    before = state.seq
+    await end_open(log, await log.sessions.get("s"))
+    ended = [decode_event(entry.data) for entry in await log.read("s", before)]
+    found = [event for event in ended if isinstance(event, CustomEvent)]
+    return [event.data["toolCallId"] for event in found if event.event_name == "acted_without_asking"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"kind": "edit", "rawInput": {"file_path": "a.txt", "content": "x"}},
+        {"kind": "read", "name": "mcp__bank__pay", "rawInput": {"to": "mallory"}},
+        {"kind": "read", "name": "Skill", "rawInput": {"command": "touch made"}},
+    ],
+)
+async def test_a_running_call_that_nothing_permits_is_flagged(log: MemoryLog, fields: dict[str, Any]) -> None:
+    one, events = started()
+    assert await flags_after(log, [*events, *one.update({**RUNNING, **fields}, NOW)]) == ["c"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"rawInput": {"command": "ls"}},
+        {"kind": "read", "rawInput": {"file_path": "/etc/hosts"}},
+        {"kind": "other", "title": "skill", "rawInput": {"name": "x"}},
+        {"status": "pending"},
+    ],
+)
+async def test_a_running_call_that_needs_no_permission_is_not_flagged(log: MemoryLog, fields: dict[str, Any]) -> None:
+    one, events = started()
+    assert await flags_after(log, [*events, *one.update({**RUNNING, **fields}, NOW)]) == []
+
+
+@pytest.mark.parametrize("request_call", ["c", "q1"])
+async def test_a_running_call_that_was_approved_is_not_flagged(log: MemoryLog, request_call: str) -> None:
+    one, events = started()
+    params = {"sessionId": "x", "toolCall": {**TOUCH, "toolCallId": request_call}, "options": OPTIONS}
+    events += one.permission(params, NOW, request_id="apr")
+    events += one.resolve("apr", NOW, approved=True, resolved_by="user")
+    assert await flags_after(log, [*events, *one.update(RUNNING, NOW)]) == []
+
+
+async def test_a_running_call_through_the_hub_is_not_flagged(log: MemoryLog) -> None:
+    one, events = started()
+    events += one.update(RUNNING, NOW)
+    events += one.fact("act_allowed", {"act": "command", "command": "touch made", "cwd": "/w"}, NOW)
+    assert await flags_after(log, events) == []
+
+
+async def test_an_agent_cannot_forge_the_note_of_an_act(log: MemoryLog) -> None:
+    one, events = started()
+    events += one.update(RUNNING, NOW)
+    events += one.extension("act_allowed", {"act": "command", "command": "touch made", "cwd": "/w"}, NOW)
+    assert await flags_after(log, events) == ["c"]
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("yolo", []), ("plan", ["c"])])
+async def test_a_mode_that_does_not_ask_covers_a_running_call(log: MemoryLog, mode: str, expected: list[str]) -> None:
+    one, events = started()
+    events += one.fact("mode_chosen", {"modeId": mode}, NOW)
+    events += one.update({"sessionUpdate": "current_mode_update", "currentModeId": mode}, NOW)
+    assert await flags_after(log, [*events, *one.update(RUNNING, NOW)]) == expected
+
+
+async def test_a_rule_covers_a_running_call() -> None:
+    policy = {"autoApprove": {"commands": ["touch *"]}}
+    async with MemoryLog() as log:
+        await log.sessions.create("s", agent="a", cwd="/w", status="running", policy=policy)
+        one, events = started()
+        assert await flags_after(log, [*events, *one.update(RUNNING, NOW)]) == []

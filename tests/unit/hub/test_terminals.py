@@ -537,6 +537,89 @@ async def test_release_ends_what_a_program_left_behind_wherever_it_is(terminals:
     assert await gone(*pids)
 
 
+LEFT = {
+    "same group": "env -i /bin/bash -c 'sleep 0.3; (./left & ); exit 0' & exit 0",
+    "own group, program runs": "set -m; env -i /bin/bash -c './left & exit'; sleep 32",
+    "own group, program has ended": "set -m; env -i /bin/bash -c './left & exit'; exit 0",
+    "own session with a living parent": "env -i setsid /bin/bash -c '(./left &); sleep 32' & sleep 32",
+}
+"""Lines that leave a process without the mark of its family and with a parent that has exited."""
+
+
+@pytest.mark.skipif(not families.LINUX, reason="elsewhere only the group is known")
+@pytest.mark.parametrize("line", LEFT.values(), ids=LEFT)
+@pytest.mark.parametrize("act", ["kill", "release"])
+async def test_orphans_without_the_mark_end_with_their_session(
+    terminals: Terminals, root: Path, line: str, act: str
+) -> None:
+    (root / "left").write_text("#!/bin/bash\necho $$ > new\nmv new pid\nexec sleep 31\n")
+    (root / "left").chmod(0o755)
+    terminal = await terminals.create("bash", ["-c", line])
+    while not (root / "pid").exists():
+        await asyncio.sleep(0.01)
+    pid = int((root / "pid").read_text())
+    await asyncio.sleep(0.1)  # its parent exits
+    assert is_running(pid)
+    await getattr(terminals, act)(terminal)
+    assert await gone(pid)
+
+
+CHAIN = """
+my $end = time + 8;
+while (time < $end) {
+    my $pid = fork; exit 0 if $pid; setpgrp if @ARGV; select(undef, undef, undef, 0.001);
+    open F, ">", "beat"; print F time; close F;
+}
+"""
+
+
+@pytest.mark.skipif(not families.LINUX, reason="elsewhere only the group is known")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "perl chain.pl & sleep 30",
+        "perl chain.pl & exit 0",
+        "set -m; env -i perl chain.pl & sleep 30",
+        "env -i perl chain.pl setpgrp & sleep 30",
+    ],
+    ids=["program runs", "program has ended", "own group without the mark", "new groups without the mark"],
+)
+async def test_processes_that_keep_forking_are_ended(terminals: Terminals, root: Path, line: str) -> None:
+    """Each lives for a millisecond, so most looks through the processes find none of them."""
+    (root / "chain.pl").write_text(CHAIN)
+    terminal = await terminals.create("bash", ["-c", line])
+    while not (root / "beat").exists():
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.1)
+    await terminals.release(terminal)
+    (root / "beat").unlink()
+    await asyncio.sleep(0.2)
+    assert not (root / "beat").exists()
+
+
+@pytest.mark.skipif(not families.LINUX, reason="sessions are only known on Linux")
+def test_a_session_that_was_found_empty_is_not_believed_again(stranger: subprocess.Popen[bytes]) -> None:
+    process = subprocess.Popen(["true"], start_new_session=True)
+    family = Family(process.pid, "1-nobody")
+    process.wait(5)
+    family.settle()
+    family._pid = stranger.pid  # the id is given away again
+    family._root = None
+    asyncio.run(family.end(0.1))
+    assert stranger.poll() is None
+
+
+@pytest.mark.skipif(not families.LINUX, reason="start times are only known on Linux")
+def test_a_session_whose_leader_started_at_another_time_is_left_alone(stranger: subprocess.Popen[bytes]) -> None:
+    family = Family(stranger.pid, "1-nobody")
+    assert family._root is not None
+    family._root = family._root._replace(start=family._root.start - 1)
+    family._known = {(stranger.pid, family._root.start)}
+    family.signal(signal.SIGKILL)
+    asyncio.run(family.end(0.1))
+    assert stranger.poll() is None
+
+
 @pytest.fixture
 def stranger() -> Iterator[subprocess.Popen[bytes]]:
     """A process that leads a group of its own and belongs to no terminal."""
@@ -642,7 +725,7 @@ def test_a_loop_that_ends_leaves_nothing_for_the_collector_to_find(root: Path) -
         terminals = Terminals(Workspace(root))
         terminal = await terminals.create("sh", ["-c", "echo $$; sleep 60; :"])
         pid = int(await printed(terminals, terminal, "\n"))
-        terminals._programs[terminal]._family.signal = lambda number: lambda: False  # type: ignore[method-assign]
+        terminals._programs[terminal]._family.signal = lambda number: []  # type: ignore[method-assign]
         return pid
 
     with warnings.catch_warnings(record=True) as seen:
@@ -660,7 +743,7 @@ async def test_a_program_that_nothing_ends_is_given_up_and_those_who_wait_are_to
     """As one that hangs in the kernel; acted here by signals that are not sent."""
 
     monkeypatch.setattr(programs, "STUCK", 0.1)
-    monkeypatch.setattr(Family, "signal", lambda self, number: lambda: False)
+    monkeypatch.setattr(Family, "signal", lambda self, number: [])
     terminal = await terminals.create("sh", ["-c", "trap '' TERM; echo $$; exec sleep 60"])
     pid = int(await printed(terminals, terminal, "\n"))
     waiting = asyncio.create_task(terminals.wait(terminal))

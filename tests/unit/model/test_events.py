@@ -64,7 +64,7 @@ FIELDS = {
     "tool:error": ("toolCallId name error", "duration output structured"),
     "approval:requested": (
         "requestId toolCallId toolName toolInput description riskLevel",
-        "expiresAt preview options riskReasons",
+        "expiresAt preview options riskReasons notes origin ruleOffers ruleRefusal questionIds choosesMode",
     ),
     "approval:resolved": ("requestId toolCallId approved resolvedBy", "reason optionId decidedBy deviceId"),
     "file:change": ("path changeType", "diff language linesAdded linesRemoved toolCallId"),

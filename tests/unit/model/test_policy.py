@@ -87,6 +87,8 @@ def test_an_empty_list_of_rules_is_no_rules_and_no_broken_policy(none: Any) -> N
         ({"autoApprove": {"reads": 1}}, "autoApprove.reads"),
         ({"autoApprove": {"searches": ["x"]}}, "autoApprove.searches"),
         ({"autoApprove": {"tools": True}}, "autoApprove.tools"),
+        ({"autoApprove": {"web": True}}, "autoApprove.web"),
+        ({"autoApprove": {"web": ["https://a.example", "a.example"]}}, "autoApprove.web[1]"),
         ({"autoApprove": {"commands": ["ls", "pwd", 3]}}, "autoApprove.commands[2]"),
         ({"autoApprove": {"commands": [""]}}, "autoApprove.commands[0]"),
         ({"autoApprove": {"commands": ["npm test && rm x"]}}, "autoApprove.commands[0]"),
@@ -132,6 +134,7 @@ def test_a_list_of_rules_decides_like_the_policy_they_come_from() -> None:
     assert run(rules, "npm test") == "allow"
     assert decide(rules, "Bash", {"command": "ls src"}, WORKSPACE).rule == "always[3]: ls *"
     assert run([Rule("allow", "commands", "ls | sh")], "ls") == "ask"
+    assert run([Rule("allow", "commands", "ls", arguments={"command": "ls"})], "ls") == "ask"
 
 
 def test_a_plain_list_denies_tools_and_commands_of_that_name() -> None:
@@ -514,11 +517,58 @@ def test_what_comes_with_a_command_can_take_the_cover_away(extra: dict[str, Any]
 
 
 @pytest.mark.parametrize("name", ["Bash", "bash", "shell", "run_shell_command", "Read", "mcp__x__run", "anything"])
-def test_whatever_carries_a_command_is_judged_as_one(name: str) -> None:
+def test_a_denial_holds_for_the_command_of_any_tool_and_a_rule_for_that_of_a_shell(name: str) -> None:
     policy = {**EXAMPLE, "deny": {"commands": ["rm"]}}
-    assert outcome(policy, name, {"command": "npm test"}) == "allow"
+    is_shell = name not in ("Read", "mcp__x__run", "anything")
+    assert outcome(policy, name, {"command": "npm test"}) == ("allow" if is_shell else "ask")
     assert outcome(policy, name, {"command": "npm run x"}) == "ask"
     assert outcome(policy, name, {"command": "rm x"}) == "deny"
+
+
+BESIDES: list[dict[str, Any]] = [
+    {"async_next": ["rm", "-rf", "victim"]},
+    {"timeout": "reboot"},
+    {"max_wait": ["reboot"]},
+    {"then": ["rm", "-rf", "victim"]},
+    {"then": "reboot"},
+    {"then": {"a": "rm", "b": "victim"}},
+    {"thenid": "reboot"},
+    {"description": ["rm", "victim"]},
+    {"mode": "reboot"},
+    {"node": "prod"},
+    {"vm": "prod"},
+    {"profile": "prod"},
+    {"target": "production"},
+    {"uid": 0},
+    {"network": True},
+    {"sandbox_permissions": "require_escalated"},
+    {"shell": "/tmp/evil/bash"},
+    {"shell": "evil"},
+    {"cwd": "src", "workdir": "docs"},
+]
+USUAL: list[dict[str, Any]] = [
+    {"mode": "sync", "shellId": "main", "initial_wait": 30},
+    {"timeout": 120000, "run_in_background": False, "description": "Run it", "dangerouslyDisableSandbox": False},
+    {"explanation": "Do it", "is_background": True},
+    {"justification": "May I?", "sandbox_permissions": "use_default", "login": True, "tty": False, "shell": "/bin/zsh"},
+    {"yield_time_ms": 1000, "max_output_tokens": 10, "workdir": "/work/app"},
+    {"restart": True},
+    {"Blocking": True, "SafeToAutoRun": True, "WaitMsBeforeAsync": 5, "Cwd": "/work/app"},
+    {"requires_approval": True, "timeout": "30s"},
+    {"type": "exec", "env": {}, "user": None},
+]
+
+
+@pytest.mark.parametrize("more", BESIDES, ids=str)
+def test_no_rule_covers_a_command_with_an_unknown_member(more: dict[str, Any]) -> None:
+    policy = allowing(commands=["echo *", "ls"])
+    assert outcome(policy, "Bash", {"command": "ls", **more}) == "ask"
+    assert outcome(policy, "Bash", {"command": "echo rm -rf victim reboot prod", **more}) == "ask"
+
+
+@pytest.mark.parametrize("more", USUAL, ids=str)
+def test_a_rule_covers_a_command_with_the_members_that_agents_send(more: dict[str, Any]) -> None:
+    assert outcome(allowing(commands=["ls"]), "Bash", {"command": "ls", **more}) == "allow"
 
 
 def test_an_argument_list_is_quoted_before_it_is_judged() -> None:
@@ -758,7 +808,7 @@ policies = st.one_of(
         st.one_of(
             json_values,
             st.dictionaries(
-                st.sampled_from(["reads", "writes", "commands", "searches", "tools", "x"]), member, max_size=4
+                st.sampled_from(["reads", "writes", "commands", "searches", "web", "tools", "x"]), member, max_size=4
             ),
         ),
         max_size=2,

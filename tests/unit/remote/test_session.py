@@ -188,15 +188,19 @@ async def test_a_refusal_ends_a_stream_but_a_closing_hub_does_not(fake: Fake) ->
 
 
 async def test_a_decision_is_sent_as_it_was_meant(fake: Fake) -> None:
-    fake.answers = [reply(200, {})] * 3
+    fake.answers = [reply(200, {})] * 5
     session = fake.session
     await session.decide("apr_1", approved=True, remember="project")
     await session.decide("apr_1", approved=False, reason="no", by="--approve-reads")
     await session.decide("apr/1?", option_id="x")
+    await session.decide("apr_1", approved=True, answers={"call:0": "red", "call:1": ["a", "b"]})
+    await RemoteHub(fake.client).decide("apr_1", approved=True, remember="session", rule="any_arguments")
     assert [body for _, _, body in fake.asked] == [
         {"decision": "allow", "remember": "project"},
         {"decision": "deny", "reason": "no"},
         {"optionId": "x"},
+        {"decision": "allow", "answers": {"call:0": "red", "call:1": ["a", "b"]}},
+        {"decision": "allow", "remember": "session", "rule": "any_arguments"},
     ]
     assert fake.asked[1][1]["pilothouse-client"] == "--approve-reads"
     assert fake.asked[2][0] == "POST /approvals/apr%2F1%3F HTTP/1.1"

@@ -738,12 +738,13 @@ def approval(source: Any = None, **fields: Any) -> ApprovalRequestedEvent:
     return event
 
 
-def test_a_permission_is_asked_in_the_agents_own_words() -> None:
+def test_a_permission_request_keeps_the_agents_fields_and_names_options_in_our_words() -> None:
     call = {"toolCallId": "call", "title": "List", "future": {"x": 1}, "_meta": {"own": 1}}
     options = [{"optionId": "y", "name": "Yes", "kind": "allow_once", "extra": True}]
     params = permission_request(approval({"sessionId": "theirs", "toolCall": call, "options": options}), "ses")
     assert params is not None
-    assert (params["sessionId"], params["options"]) == ("ses", options)
+    assert params["sessionId"] == "ses"
+    assert params["options"] == [{**options[0], "name": "Allow once (agent: “Yes”)"}]
     assert params["toolCall"]["future"] == {"x": 1}
     assert params["toolCall"]["_meta"]["own"] == 1
     assert params["toolCall"]["_meta"]["pilothouse"]["approvalId"] == "apr_1"
@@ -754,8 +755,8 @@ def test_a_permission_without_usable_words_is_made_from_the_event(source: Any) -
     params = permission_request(approval(source), "ses")
     assert params is not None
     assert params["toolCall"]["title"] == "Run: ls"
-    assert params["toolCall"]["content"][0]["content"]["text"] == "lists files"
-    assert params["options"] == [{"optionId": "y", "name": "Yes", "kind": "allow_once"}]
+    assert params["toolCall"]["content"][0]["content"]["text"].startswith("lists files\n\nArguments:")
+    assert params["options"] == [{"optionId": "y", "name": "Allow once (agent: “Yes”)", "kind": "allow_once"}]
     assert permission_request(approval(source, options=[]), "ses") is None
 
 

@@ -38,7 +38,7 @@ ASKED = ApprovalRequestedEvent(
         ("d", Verdict(approved=False)),
         ("N", Verdict(approved=False)),
         ("d use the other file", Verdict(approved=False, reason="use the other file")),
-        ("1", Verdict(approved=True, option_id="always")),
+        ("1", Verdict(approved=True, remember="session")),  # the agent's own "always" is not sent
         ("2 because", Verdict(approved=False, option_id="no", reason="because")),
     ],
 )
@@ -63,6 +63,12 @@ def test_a_line_that_is_not_clear_decides_nothing(line: str) -> None:
         ({"type": "string", "oneOf": [{"const": "a1"}, {"const": "b2"}]}, "2", "b2"),
         ({"type": "array", "items": {"anyOf": [{"const": "x"}, {"const": "y"}]}}, "x, y", ["x", "y"]),
         ({"type": "array"}, "p q", ["p", "q"]),
+        ({"type": "array", "items": {"enum": ["Use SQLite", "Use files"]}}, "use sqlite", ["Use SQLite"]),
+        (
+            {"type": "array", "items": {"enum": ["Use SQLite", "Use files"]}},
+            "use files, 1",
+            ["Use files", "Use SQLite"],
+        ),
         (None, "text", "text"),
         ({"type": ["odd"], "enum": 5}, "text", "text"),
     ],
@@ -90,4 +96,4 @@ def test_a_field_refuses_the_rest_and_says_what_it_wants(schema: Any, typed: str
 def test_a_form_may_be_any_json() -> None:
     assert fields_of(None) == fields_of([]) == fields_of({"properties": 5}) == []
     (field,) = fields_of({"properties": {"n\x1b": {"title": 5, "default": ["a", 1]}}, "required": "n"})
-    assert (field.name, field.required, field.question) == ("n\x1b", False, "n␛ [a, 1]")
+    assert (field.name, field.required, field.question) == ("n\x1b", False, "n⟨U+001B⟩ [a, 1]")

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console, Group
+from rich.text import Text
 
-from pilothouse.terminal.drawing import diff_text, display_path, output_tail, split_diff
+from pilothouse.model.labels import make_visible
+from pilothouse.model.previews import split_sections
+from pilothouse.terminal.drawing import cut_middle, diff_text, display_path, output_tail, title_line
 from pilothouse.terminal.texts import Blocks, clean, duration, shown, size_of, title_of
 
 
@@ -40,10 +48,17 @@ def test_no_control_character_ever_comes_through(text: str) -> None:
 
 
 def test_what_somebody_decides_on_shows_what_would_hide_in_it() -> None:
-    assert shown("rm -rf /\x1b[2K\recho hi") == "rm -rf /␛[2K␍echo hi"
+    assert shown("rm -rf /\x1b[2K\recho hi") == "rm -rf /⟨U+001B⟩[2K⟨U+000D⟩echo hi"
     assert shown("a\u202eb\u200bc") == "a⟨U+202E⟩b⟨U+200B⟩c"
-    assert shown("x\x7f\x85") == "x␡⟨U+0085⟩"
-    assert title_of("two\n  lines\x07") == "two lines␇"
+    assert shown("x\x7f\x85") == "x⟨U+007F⟩⟨U+0085⟩"
+    assert shown("a\xa0b\u3164c\U000e0041") == "a⟨U+00A0⟩b⟨U+3164⟩c⟨U+E0041⟩"
+    assert title_of("two\n  lines\x07") == "two lines⟨U+0007⟩"
+
+
+@given(st.text())
+def test_text_for_a_decision_shows_every_character_that_could_hide(text: str) -> None:
+    assert shown(text) == make_visible(text.replace("\r\n", "\n")).expandtabs(4)
+    assert make_visible(shown(text)) == shown(text)
 
 
 @pytest.mark.parametrize(
@@ -99,6 +114,45 @@ def test_the_tail_of_an_open_block_is_short() -> None:
     assert blocks.tail(50) == "y" * 50
 
 
+# -- titles -------------------------------------------------------------------------------------------------------
+
+
+def test_a_title_that_fits_is_whole() -> None:
+    assert cut_middle(Text("make all"), 8).plain == "make all"
+
+
+def test_a_long_title_loses_its_middle_and_counts_what_is_left_out() -> None:
+    command = "echo " + "x" * 200 + "; rm -rf /tmp/project"
+    cut = cut_middle(Text(command), 60).plain
+    assert cell_len(cut) <= 60
+    head, count, tail = re.fullmatch(r"(.*) … (\d+) characters … (.*)", cut).groups()
+    assert command.startswith(head)
+    assert command.endswith(tail)
+    assert tail.endswith("rm -rf /tmp/project"[-15:])
+    assert len(head) + int(count) + len(tail) == len(command)
+
+
+def test_a_title_of_wide_letters_fits_too() -> None:
+    assert cell_len(cut_middle(Text("漢" * 100), 60).plain) <= 60
+
+
+def test_a_line_too_narrow_for_both_ends_is_wrapped_instead() -> None:
+    assert cut_middle(Text("y" * 50), 30).plain == "y" * 50
+
+
+@pytest.mark.parametrize("warning", ["", "ran without asking (high risk)"])
+def test_a_title_line_on_a_terminal_keeps_its_end_and_its_warning(warning: str) -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=80, force_terminal=True, color_system=None)
+    title = "`echo " + "x" * 200 + "; rm -rf /`"
+    console.print(Group(title_line("✓", "green", title, suffix="1.5 s", warning=warning)))
+    (line,) = out.getvalue().splitlines()
+    assert line.startswith("✓ $ echo x")
+    assert "characters …" in line
+    assert "rm -rf /  1.5 s" in line
+    assert line.rstrip().endswith(warning or "1.5 s")
+
+
 # -- diffs --------------------------------------------------------------------------------------------------------
 
 DIFF = "--- a/work/p/a.sql\n+++ b/work/p/a.sql\n@@ -1,2 +1,1 @@\n keep\n--- a comment taken out\n+++ an odd line\n"
@@ -106,8 +160,8 @@ NEW = "--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+one\n"
 
 
 def test_a_line_that_looks_like_a_header_is_not_hidden() -> None:
-    assert split_diff(DIFF) == [
-        ("work/p/a.sql", ["@@ -1,2 +1,1 @@", " keep", "--- a comment taken out", "+++ an odd line"])
+    assert split_sections(DIFF) == [
+        ("work/p/a.sql", False, ["@@ -1,2 +1,1 @@", " keep", "--- a comment taken out", "+++ an odd line"])
     ]
     assert diff_text(DIFF, "/work/p/a.sql", "/work/p").plain == (
         "a.sql\n keep\n--- a comment taken out\n+++ an odd line"
@@ -119,9 +173,9 @@ def test_each_file_of_a_diff_stands_under_its_name() -> None:
     assert diff_text("+bare\n", "/work/p/x", "/work/p").plain == "x\n+bare"
 
 
-def test_a_long_diff_is_cut_with_a_count() -> None:
+def test_a_long_diff_loses_its_middle_and_keeps_its_end() -> None:
     long = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n" + "".join(f"+{number}\n" for number in range(100))
-    assert diff_text(long, "x", limit=3).plain == "x\n+0\n+1\n+2\n… 97 more lines"
+    assert diff_text(long, "x", limit=3).plain == "x\n+0\n+1\n… 97 lines left out …\n+99"
 
 
 def test_paths_inside_the_root_are_short_and_others_whole() -> None:

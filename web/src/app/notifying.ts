@@ -7,12 +7,15 @@
  */
 import { computed, effect } from "@preact/signals";
 import { isObject } from "../model/json";
+import { visible } from "../text/highlight/odd";
+import { shortenText } from "../text/shorten";
+import { isQuestionRequest, plainSummary } from "./approvals";
 import type { Hub } from "./hub";
 import { dotIcon } from "./icon";
 import { go, type Route, route } from "./route";
-import { nameOf, type SessionRow } from "./rows";
+import { type ApprovalRow, asksQuestion, nameOf, type SessionRow } from "./rows";
 import { notify } from "./settings";
-import { visible } from "./unread";
+import { visible as isVisible } from "./unread";
 
 interface Note {
   /** What it is about: the same thing has the same key in every tab. */
@@ -27,7 +30,9 @@ interface Shown {
 }
 
 const NAME = "Pilothouse";
+/** Characters of a summary and of a session's name; both ends of them are shown. */
 const LONGEST = 160;
+const LONGEST_NAME = 80;
 /** Milliseconds within which another tab may claim a thing before this one shows it. */
 const CLAIM = 200;
 
@@ -69,16 +74,25 @@ function listenToWorker(): () => void {
 }
 
 /**
- * How many things wait for somebody: every approval, and every session that asks; without those of one session. Before
- * the hub has told of approvals, a list that was kept says how many there were.
+ * How many approvals and questions are pending, optionally without those of one session. A question that is part of an
+ * approval is not counted again. Before the hub has sent its approvals, a stored list says how many there were.
  */
 export function countNeeded(hub: Pick<Hub, "approvals" | "rows" | "me">, without?: string): number {
-  const told = hub.me.value !== null;
-  let count = hub.approvals.value.filter(({ sessionId }) => sessionId !== without).length;
-  for (const { id, status, pendingApprovals } of hub.rows.value?.values() ?? [])
-    if (id !== without) count += status === "waiting_for_input" ? 1 : told ? 0 : pendingApprovals;
+  const isKnown = hub.me.value !== null;
+  const approvals = hub.approvals.value.filter(({ sessionId }) => sessionId !== without);
+  let count = approvals.length;
+  for (const row of hub.rows.value?.values() ?? []) {
+    if (row.id === without) continue;
+    const own = approvals.filter(({ sessionId }) => sessionId === row.id);
+    if (asksQuestion(row)) count += isPartOfApproval(row, own) ? 0 : 1;
+    else if (!isKnown) count += row.pendingApprovals;
+  }
   return count;
 }
+
+/** Whether the question for which a session waits is part of one of its approvals, or not there at all any more. */
+const isPartOfApproval = ({ status }: SessionRow, approvals: readonly ApprovalRow[]): boolean =>
+  status === "waiting_for_input" ? approvals.some(({ request }) => isQuestionRequest(request)) : approvals.length > 0;
 
 function titleOf(hub: Hub, needed: number): string {
   const at = route.value;
@@ -138,8 +152,15 @@ class Notes {
   #approval(id: string): void {
     const asked = this.#hub.approvals.peek().find((one) => one.id === id);
     if (!asked) return;
-    const body = asked.request.description || asked.request.toolName;
-    this.#tell({ key: `approval:${id}`, sessionId: asked.sessionId, title: "Approval needed", body });
+    const { request, sessionId } = asked;
+    const isQuestion = isQuestionRequest(request);
+    if (isQuestion) this.#settle(`question:${sessionId}`);
+    this.#tell({
+      key: `approval:${id}`,
+      sessionId,
+      title: isQuestion ? "A question for you" : "Approval needed",
+      body: plainSummary(request, this.#hub.row(sessionId)?.cwd, LONGEST),
+    });
   }
 
   sessions(rows: ReadonlyMap<string, SessionRow>): void {
@@ -158,6 +179,8 @@ class Notes {
     if (was === "waiting_for_input") this.#settle(`question:${id}`);
     if (WORKING.has(status)) this.#forget(id);
     else if (status === "waiting_for_input") {
+      // a question that is part of an approval is announced with that
+      if (this.#hub.approvals.peek().some((one) => one.sessionId === id && isQuestionRequest(one.request))) return;
       this.#tell({ key: `question:${id}`, sessionId: id, title: "A question for you", body: "" });
     } else if (ENDED[status] && (WORKING.has(was) || WAITING.has(was))) {
       this.#tell({ key: `ended:${id}`, sessionId: id, title: ENDED[status], body: "" });
@@ -175,7 +198,7 @@ class Notes {
 
   #tell(note: Note): void {
     if (this.#claimed.has(note.key)) return;
-    if (visible.peek()) this.#claim(note.key);
+    if (isVisible.peek()) this.#claim(note.key);
     else if (notify.peek() && canNotify() && Notification.permission === "granted") this.#soon(note);
   }
 
@@ -208,8 +231,8 @@ class Notes {
 
   #show({ key, sessionId, title, body }: Note): void {
     const row = this.#hub.row(sessionId);
-    const name = row ? nameOf(row) : sessionId;
-    const options = { tag: `pilothouse:${key}`, body: cut(body ? `${name}\n${body}` : name), data: { sessionId } };
+    const name = visible(shortenText(row ? nameOf(row) : sessionId, LONGEST_NAME));
+    const options = { tag: `pilothouse:${key}`, body: body ? `${name}\n${body}` : name, data: { sessionId } };
     try {
       const made = new Notification(title, options);
       made.onclick = () => {
@@ -243,5 +266,3 @@ class Notes {
     this.#shown.delete(key);
   }
 }
-
-const cut = (text: string): string => (text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text);

@@ -9,6 +9,8 @@ import { Session } from "../model/session";
 import type { Fields } from "../model/state";
 import { millisecondsBetween } from "../model/summary";
 import type { MessageContent, SessionEvent, SessionItem } from "../model/wire.gen";
+import { shortenText } from "../text/shorten";
+import { summarizeRequest } from "./approvals";
 
 /** The longest wait that is played as long as it was; a longer one is played as this, as `pilothouse replay` does. */
 export const LONGEST_WAIT = 2000;
@@ -174,7 +176,10 @@ type Marker = Pick<Mark, "kind" | "label">;
 /** From the event, and the session that it has just happened in. */
 const MARKERS: { [Type in SessionEvent["type"]]?: (event: EventOf<Type>, session: Session) => Marker | null } = {
   "message:complete": ({ role, content }) => (role === "user" ? { kind: "prompt", label: textOf(content) } : null),
-  "approval:requested": ({ description, toolName }) => ({ kind: "approval", label: description || toolName }),
+  "approval:requested": (event, { fields }) => ({
+    kind: "approval",
+    label: summarizeRequest(event, fields.workingDirectory),
+  }),
   "interaction:question": ({ question }) => ({ kind: "approval", label: question }),
   "file:change": (event, session) => edited([event], session),
   "file:batch": ({ changes }, session) => edited(changes, session),
@@ -199,12 +204,5 @@ function markOf(event: SessionEvent, session: Session): Marker | null {
 const textOf = (content: readonly MessageContent[]): string =>
   content.map((block) => (block.type === "text" ? block.text : "")).join(" ");
 
-/** By characters, not halves of them. */
-function clip(text: string): string {
-  const line = text
-    .slice(0, 4 * LABEL)
-    .replace(/\s+/g, " ")
-    .trim();
-  const all = Array.from(line);
-  return all.length > LABEL ? `${all.slice(0, LABEL - 1).join("")}…` : line;
-}
+/** A label in one line; of a long one both ends are shown. */
+const clip = (text: string): string => shortenText(text.replace(/\s+/g, " ").trim(), LABEL);

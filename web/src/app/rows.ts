@@ -47,6 +47,13 @@ const WORDS: Readonly<Record<string, Word>> = {
 
 export const wordOf = (status: string, asks = 0): Word => (asks > 0 ? "waiting for you" : (WORDS[status] ?? "idle"));
 
+/**
+ * Whether a session waits for the answer to a question, as far as its row says. One that still waits although it has no
+ * pending approval left waits for an answer; one with both may have a question as well, which only the session knows.
+ */
+export const asksQuestion = ({ status, pendingApprovals }: Pick<SessionRow, "status" | "pendingApprovals">): boolean =>
+  status === "waiting_for_input" || (status === "waiting_for_approval" && pendingApprovals === 0);
+
 const RANKS: Readonly<Record<Word, number>> = {
   "waiting for you": 0,
   working: 1,

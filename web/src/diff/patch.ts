@@ -25,12 +25,19 @@ interface Draft {
   before?: string | null;
   after?: string | null;
   binary?: true;
+  /** Has lines about how the file is kept, which say what became of it. */
+  moded?: true;
+  /** Its `+++` line was read: the next `---` line begins another file. */
+  named?: true;
   rows: DiffRow[];
 }
 
-function finished({ rows, ...facts }: Draft, limit: number): FileDiff {
+function finished({ rows, moded, named: _, ...facts }: Draft, limit: number): FileDiff {
+  const renamed = facts.before && facts.after && facts.before !== facts.after;
+  const unknown = !rows.length && !facts.binary && !moded && !renamed;
   return {
     ...facts,
+    ...(unknown && { unknown }),
     ...limited(markWords(rows), limit),
     added: rows.filter((row) => row.kind === "added").length,
     removed: rows.filter((row) => row.kind === "removed").length,
@@ -69,7 +76,9 @@ class Reader {
   #mode(line: string): boolean {
     if (line.startsWith("new file mode ")) this.#current.before = null;
     else if (line.startsWith("deleted file mode ")) this.#current.after = null;
-    return HEADER.test(line);
+    if (!HEADER.test(line)) return false;
+    this.#current.moded = true;
+    return true;
   }
 
   get #current(): Draft {
@@ -84,8 +93,8 @@ class Reader {
   }
 
   #names(paths: Partial<Draft>): void {
-    if ("before" in paths && this.#current.rows.length) this.#file({});
-    Object.assign(this.#current, paths);
+    if ("before" in paths && (this.#current.rows.length || this.#current.named)) this.#file({});
+    Object.assign(this.#current, paths, "after" in paths && { named: true });
     this.#inHunk = false;
   }
 

@@ -40,6 +40,8 @@ export interface FileDiff {
   readonly removed: number;
   /** No text: nothing of it can be shown. */
   readonly binary?: true;
+  /** Named, but without a hunk: how it changes is not known. */
+  readonly unknown?: true;
   /** Coarser than it could be: comparing line by line would have taken too long. */
   readonly coarse?: true;
   /** Rows beyond the limit that are left out. */

@@ -33,6 +33,11 @@ function requested(state: State, event: EventOf<"approval:requested">): void {
   approval.expiresAt = event.expiresAt;
   approval.preview = event.preview;
   approval.options = event.options;
+  approval.notes = event.notes;
+  approval.origin = event.origin;
+  approval.ruleOffers = event.ruleOffers;
+  approval.ruleRefusal = event.ruleRefusal;
+  approval.questionIds = event.questionIds;
   state.touch(approval);
   const call = state.lookup.calls.get(event.toolCallId);
   if (call) linkApproval(state, call, approval);

@@ -94,6 +94,17 @@ export const NAME_LIMIT: number = 256;
 
 export const COMMAND_KEYS: readonly string[] = ["command", "cmd", "script", "commandLine", "command_line", "shell_command", "bash_command", "argv"];
 
+export const VARIABLE_MEMBERS: readonly string[] = ["env", "environment", "environmentvariable", "environmentvariables", "envvar", "envvars", "variables"];
+
+export const DIRECTORY_MEMBERS: readonly string[] = ["cwd", "dir", "directory", "dirpath", "workdir", "workingdir", "workingdirectory"];
+
+export const KIND_LABELS: Readonly<Record<string, string>> = {
+  "allow_once": "Allow once",
+  "allow_always": "Always allow",
+  "reject_once": "Deny",
+  "reject_always": "Always deny",
+};
+
 export const PATH_KEYS: readonly string[] = ["file_path", "filePath", "filepath", "path", "absolute_path", "absolutePath", "notebook_path", "notebookPath", "target_file", "targetFile", "fileName", "filename", "file", "dir_path", "dirPath", "directory", "uri", "old_path", "oldPath", "new_path", "newPath", "source", "destination", "relative_path", "relativePath", "relative_workspace_path", "abspath"];
 
 export const PATH_LIST_KEYS: readonly string[] = ["paths", "files", "file_paths", "filePaths", "edits", "changes", "locations", "operations"];

@@ -199,11 +199,22 @@ export interface DescriptionPreview {
   text: string;
 }
 
-/** Added: an answer as the agent offered it. */
+/** Added: an answer as the agent offered it. `name` is the agent's own label. */
 export interface Option {
   optionId: string;
   name: string;
   kind: string;
+  label?: string;
+  isMisleading?: boolean;
+}
+
+/** Added: a rule that "always" can store. `text` states its exact reach; exactly that is stored. */
+export interface RuleOffer {
+  offerId: "any_arguments" | "exact";
+  text: string;
+  subject: string;
+  pattern: string;
+  arguments?: Record<string, Json>;
 }
 
 /** One file of a batch. */
@@ -552,7 +563,7 @@ export interface ToolCallErrorEvent {
   timestamp: string;
 }
 
-/** A decision is needed before the tool may run. Added: the agent's `options` and why the risk is what it is. */
+/** A decision is needed before the tool may run. */
 export interface ApprovalRequestedEvent {
   type: "approval:requested";
   requestId: string;
@@ -565,6 +576,12 @@ export interface ApprovalRequestedEvent {
   preview?: ApprovalPreview;
   options?: Option[];
   riskReasons?: string[];
+  notes?: string[];
+  origin?: "agent" | "hub";
+  ruleOffers?: RuleOffer[];
+  ruleRefusal?: string;
+  questionIds?: string[];
+  choosesMode?: boolean;
   seq: number;
   sessionId: string;
   timestamp: string;
@@ -888,6 +905,11 @@ export interface Approval {
   preview?: ApprovalPreview;
   options?: Option[];
   riskReasons?: string[];
+  notes?: string[];
+  origin?: string;
+  ruleOffers?: RuleOffer[];
+  ruleRefusal?: string;
+  questionIds?: string[];
   unfinished?: boolean;
   seq: number;
   timestamp: string;

@@ -87,6 +87,35 @@ test("an approval is told once, with the session's name, and leads there", () =>
   expect(location.hash).toBe("#/session/one");
 });
 
+test("a notification shows the command, its end, and what is invisible in it", () => {
+  const world = tab();
+  world.list(row("one"));
+  world.say({ type: "approvals", approvals: [] });
+  const asked = approval("a1", "one");
+  const command = `echo ${"x".repeat(500)}\nrm -rf ~\u200b`;
+  asked.request.preview = { type: "command", command, workingDir: "" };
+  world.say({ type: "approval_requested", approval: asked });
+  pass();
+  expect(shown()).toEqual([expect.stringMatching(/\necho x+ … \d+ characters … x+ ↵ rm -rf ~U\+200B$/)]);
+});
+
+test.each([
+  ["before", true],
+  ["behind", false],
+])("a question that is part of an approval is announced once, %s it", (_, first) => {
+  const world = tab();
+  world.list(row("one", { status: "running" }));
+  world.say({ type: "approvals", approvals: [] });
+  const asked = approval("a1", "one");
+  asked.request.questionIds = ["q1"];
+  const change = () => world.change(row("one", { status: "waiting_for_input" }));
+  if (first) change();
+  world.say({ type: "approval_requested", approval: asked });
+  if (!first) change();
+  pass();
+  expect(shown()).toEqual(["A question for you: Title of one\nQuestion from the agent"]);
+});
+
 test("one that the service worker shows, as on a phone, leads there as well", () => {
   const worker = new EventTarget();
   Object.defineProperty(navigator, "serviceWorker", { value: worker, configurable: true });

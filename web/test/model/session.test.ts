@@ -69,6 +69,24 @@ function textOf(item: SessionItem): string {
   return item.type === "tool_call" ? (item.output ?? "") : "";
 }
 
+test("an approval keeps what the hub says about it", () => {
+  const session = new Session();
+  const facts = {
+    notes: ["Denied before in this turn."],
+    origin: "hub" as const,
+    ruleOffers: [{ offerId: "exact" as const, text: "Run exactly `x`", subject: "commands", pattern: "x" }],
+    ruleRefusal: "because",
+    questionIds: ["q1"],
+  };
+  session.apply({
+    type: "approval:requested",
+    ...{ seq: 1, sessionId: "s", timestamp: "", requestId: "a1", toolCallId: "c", toolName: "Bash" },
+    ...{ toolInput: {}, description: "", riskLevel: "low" as const },
+    ...facts,
+  });
+  expect(session.pendingApprovals[0]).toMatchObject(facts);
+});
+
 test("an event of a later version is kept among the items", () => {
   const event = { type: "weather:storm", seq: 1, sessionId: "s", timestamp: "", force: 9 } as unknown as SessionEvent;
   expect(folded([event]).fields.items).toMatchObject([

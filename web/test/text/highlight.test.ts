@@ -143,8 +143,64 @@ describe("odd characters", () => {
     expect(visible(text)).toBe(shown);
   });
 
-  test("what writing needs stays as it is", () => {
-    for (const text of ["\tif x:", "👩‍👩‍👧", "می‌خواهم", "שלום", "é", "日本語"]) expect(pieces(text)).toEqual([text]);
+  test("ordinary texts and emoji stay as they are", () => {
+    for (const text of ["\tif x:\n", "👩‍👩‍👧", "❤️‍🔥 ✔️done", "👩🏽‍🚀", "🏳️‍🌈", "שלום", "é", "日本語"])
+      expect(pieces(text)).toEqual([text]);
+  });
+
+  // the ranges of `_INVISIBLE` in pilothouse/model/labels.py
+  const HIDDEN: readonly (readonly [from: number, to: number])[] = [
+    ...([
+      [0x00, 0x08],
+      [0x0b, 0x1f],
+      [0x7f, 0xa0],
+      [0xad, 0xad],
+      [0x34f, 0x34f],
+      [0x61c, 0x61c],
+    ] as const),
+    ...([
+      [0x115f, 0x1160],
+      [0x1680, 0x1680],
+      [0x17b4, 0x17b5],
+      [0x180b, 0x180f],
+      [0x2000, 0x200f],
+    ] as const),
+    ...([
+      [0x2028, 0x202f],
+      [0x205f, 0x206f],
+      [0x2800, 0x2800],
+      [0x3000, 0x3000],
+      [0x3164, 0x3164],
+    ] as const),
+    ...([
+      [0xfe00, 0xfe0f],
+      [0xfeff, 0xfeff],
+      [0xffa0, 0xffa0],
+      [0xfff0, 0xfffb],
+      [0xd800, 0xdfff],
+    ] as const),
+    ...([
+      [0x1d173, 0x1d17a],
+      [0xe0000, 0xe0fff],
+    ] as const),
+  ];
+
+  test("every character that hides, turns or looks like a blank is shown by its name", () => {
+    for (const [from, to] of HIDDEN) {
+      for (let code = from; code <= to; code += 1) {
+        const char = String.fromCodePoint(code);
+        const shown = visible(`a${char}b`);
+        expect(shown, `U+${code.toString(16)}`).not.toContain(char);
+        expect(shown).toMatch(/^a(?:U\+[0-9A-F]{4,5}|[A-Z]{2,3}\d?)b$/);
+      }
+    }
+  });
+
+  test("joiners and selectors are shown except inside an emoji", () => {
+    expect(visible("rm\u200d -rf")).toBe("rmU+200D -rf");
+    expect(visible("👩\u200drm")).toBe("👩U+200Drm");
+    expect(visible("👩\ufe0f\ufe0f")).toBe("👩\ufe0fU+FE0F");
+    expect(visible("می\u200cخواهم")).toBe("میU+200Cخواهم");
   });
 
   test("what turns the direction is told from what is merely invisible", () => {

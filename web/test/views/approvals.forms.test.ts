@@ -33,16 +33,16 @@ test("what is missing or out of bounds is said at its field", () => {
   const fields = fieldsOf(FORM);
   const { errors } = check(fields, { size: "11", ratio: "-1", rest: "{" });
   expect(errors).toEqual({
-    name: "Needed",
+    name: "Required",
     size: "At most 10",
     ratio: "At least 0",
     colour: "Choose one",
-    rest: "JSON, please",
+    rest: "Enter JSON",
   });
   expect(check(fields, { name: "A", size: "1.5", ratio: "x", colour: [0] }).errors).toEqual({
     name: "At least 2 characters",
-    size: "A whole number, please",
-    ratio: "A number, please",
+    size: "Enter a whole number",
+    ratio: "Enter a number",
   });
 });
 
@@ -89,12 +89,12 @@ const answers = () => place.commands.map(({ answer }) => answer);
 test("a form is sent when it is right, and not before", async () => {
   ask({ form: { properties: { name: { type: "string" }, size: { type: "integer" } }, required: ["name"] } });
   place.one<HTMLFormElement>("form").requestSubmit();
-  await soon(() => expect(place.text).toContain("Needed"));
+  await soon(() => expect(place.text).toContain("Required"));
   expect(place.commands).toEqual([]);
   expect(document.activeElement?.id).toBe("q-q1-name");
   put("#q-q1-name", "Ada");
   put("#q-q1-size", "4");
-  await soon(() => expect(place.text).not.toContain("Needed"));
+  await soon(() => expect(place.text).not.toContain("Required"));
   place.one<HTMLFormElement>("form").requestSubmit();
   await soon(() =>
     expect(place.commands).toEqual([
@@ -127,7 +127,7 @@ test("what was typed is still there for who looked elsewhere meanwhile, and gone
   ask({});
   expect(place.one<HTMLTextAreaElement>("textarea").value).toBe("half an answer");
   place.one<HTMLFormElement>("form").requestSubmit();
-  await soon(() => expect(place.text).toContain("The hub has your answer"));
+  await soon(() => expect(place.text).toContain("Answer saved"));
   expect(answers()).toEqual(["half an answer"]);
   place.leave();
   ask({});
@@ -166,6 +166,6 @@ test("declining is an answer, and what the hub refuses is said", async () => {
 
 test("a device that may only watch sees the question and no answers", () => {
   ask({ options: ["A"] }, ["read", "prompt"]);
-  expect(place.text).toContain("may only watch");
+  expect(place.text).toContain("can only watch");
   expect(place.all("input, button")).toHaveLength(0);
 });

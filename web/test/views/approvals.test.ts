@@ -1,15 +1,16 @@
 // @vitest-environment jsdom
 import { h } from "preact";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { describeRequest, summarizeRequest } from "../../src/app/approvals";
 import { deciding } from "../../src/app/deciding";
 import { countNeeded } from "../../src/app/notifying";
 import type { ApprovalRow, SessionRow } from "../../src/app/rows";
 import { register } from "../../src/app/shortcuts";
-import type { Json } from "../../src/model/wire.gen";
+import type { Json, RuleOffer } from "../../src/model/wire.gen";
 import { Asks } from "../../src/views/approvals/asks";
 import { leaveForCard } from "../../src/views/approvals/focus";
 import { ApprovalCentre } from "../../src/views/approvals/centre";
-import { asked, remark, verdict } from "../../src/views/approvals/words";
+import { agentDescription, verdict } from "../../src/views/approvals/words";
 import { approvalRow, Place } from "./approvals.world";
 
 let place: Place;
@@ -37,34 +38,38 @@ const key = (name: string, init: KeyboardEventInit = {}, target: EventTarget = d
   target.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true, ...init }));
 const decisions = () =>
   place.asked.filter(({ request }) => request?.method === "POST").map(({ request }) => request?.body);
-const settled = (row: ApprovalRow, by: string, approved: boolean, resolvedBy = "user"): ApprovalRow => ({
+/** Our words on the buttons, in their order. */
+const labels = () => place.all(".ask-choices > button .ask-name > :first-child").map((one) => one.textContent);
+const withRequest = (more: Partial<ApprovalRow["request"]>, id = "a1"): ApprovalRow => {
+  const row = approvalRow(id);
+  return { ...row, request: { ...row.request, ...more } };
+};
+const settled = (row: ApprovalRow, by: string, approved: boolean, resolvedBy = "user", reason = ""): ApprovalRow => ({
   ...row,
   state: "resolved",
   decidedBy: by,
-  decision: { approved, resolvedBy, reason: null },
+  decision: { approved, resolvedBy, reason: reason || null },
 });
 
-test("the card says what is asked, shows the whole command, and has the agent's own words on its buttons", async () => {
+test("the card shows the title, the whole command and Pilothouse's labels on its buttons", async () => {
   waiting([approvalRow("a1")]);
   await pass(50);
-  expect(place.one(".ask-title").textContent).toBe("Run a command in ~/project");
+  expect(place.one(".ask-title").textContent).toBe("Run a command");
   expect(place.one("pre").textContent).toBe("npm test");
-  expect(place.all(".ask-choices > button").map((one) => one.firstChild?.textContent)).toEqual([
-    "Yes, this once",
-    "Yes, always",
-    "No, not now",
-  ]);
-  expect(place.button("Yes, this once").className).toContain("primary");
+  expect(labels()).toEqual(["Allow once", "Deny"]);
+  expect(place.button("Allow once").textContent).toContain("Agent's label: “Yes, this once”");
+  expect(place.button("Deny").textContent).toContain("Agent's label: “No, not now”");
+  expect(place.button("Allow once").className).toContain("primary");
 });
 
 test("a tap in the first moments decides nothing", async () => {
   waiting([approvalRow("a1")]);
   await pass(300);
-  place.button("Yes, this once").click();
+  place.button("Allow once").click();
   key("a");
   expect(decisions()).toEqual([]);
   await pass(150);
-  place.button("Yes, this once").click();
+  place.button("Allow once").click();
   await pass(50);
   expect(decisions()).toEqual([{ optionId: "yes" }]);
 });
@@ -74,10 +79,10 @@ test("the next card under the finger has its first moments as well", async () =>
   waiting([first, second]);
   await pass(1000);
   expect(place.text).toContain("1 of 2");
-  place.button("Yes, this once").click();
+  place.button("Allow once").click();
   place.hub.approvals.value = [second];
   await pass(60);
-  place.button("Yes, this once").click();
+  place.button("Allow once").click();
   await pass(50);
   expect(place.asked.filter(({ request }) => request?.method === "POST").map(({ path }) => path)).toEqual([
     "approvals/a1",
@@ -222,14 +227,245 @@ test.each([
   field.remove();
 });
 
-test("always has a reach, and says so to the hub", async () => {
-  waiting([approvalRow("a1")]);
+const OFFERS: RuleOffer[] = [
+  { offerId: "exact", text: "Call send with exactly these arguments", subject: "tools", pattern: "send" },
+  { offerId: "any_arguments", text: "Call send with any arguments", subject: "tools", pattern: "send" },
+];
+
+test("always shows the exact reach of each rule first, and the chosen one is sent", async () => {
+  waiting([withRequest({ ruleOffers: OFFERS })]);
   await pass(500);
   place.button("Always…").click();
   await pass(50);
-  place.button("In this project").click();
+  expect(place.all(".ask-offers label").map((one) => one.textContent?.trim())).toEqual([
+    "Call send with exactly these arguments",
+    "Call send with any arguments Wider",
+  ]);
+  const radios = place.all(".ask-offers input") as HTMLInputElement[];
+  expect(radios.map(({ checked }) => checked)).toEqual([true, false]);
+  radios[1]!.click();
   await pass(50);
-  expect(decisions()).toEqual([{ decision: "allow", remember: "project" }]);
+  place.button("This project").click();
+  await pass(50);
+  expect(decisions()).toEqual([{ decision: "allow", remember: "project", rule: "any_arguments" }]);
+});
+
+test("the narrowest rule is stored unless another one is chosen, to deny as well", async () => {
+  waiting([withRequest({ ruleOffers: OFFERS })]);
+  await pass(500);
+  place.button("Always…").click();
+  await pass(50);
+  place.button("Always deny").click();
+  await pass(50);
+  expect(place.text).toContain("Deny without asking:");
+  place.button("Everywhere").click();
+  await pass(50);
+  expect(decisions()).toEqual([{ decision: "deny", remember: "everywhere", rule: "exact" }]);
+});
+
+test.each([
+  ["No rule can cover this request, because it runs several commands.", "because it runs several commands"],
+  [undefined, "No rule can be made for this request."],
+])("without an offer always says why, and can be chosen for nothing", async (ruleRefusal, said) => {
+  waiting([withRequest(ruleRefusal === undefined ? {} : { ruleRefusal })]);
+  await pass(500);
+  place.button("Always…").click();
+  await pass(50);
+  expect(place.one(".ask-panel").textContent).toContain(said);
+  expect(place.all(".ask-panel .ask-choices button, .ask-panel input")).toEqual([]);
+});
+
+test.each([
+  [{ ruleRefusal: "it changed meanwhile" }, "No rule was stored: it changed meanwhile"],
+  [{ rule: { id: "rule_1", text: "Run exactly `npm test`" } }, "Rule stored: Run exactly npm test"],
+])("whether a rule was stored is shown after the decision: %j", async (more, said) => {
+  const row = withRequest({ ruleOffers: OFFERS });
+  waiting([row]);
+  const decided = settled(row, "laptop", true);
+  place.answer = () => ({
+    status: 200,
+    body: { ...decided, decision: { ...decided.decision, ...more } } as unknown as Json,
+  });
+  await pass(500);
+  place.button("Always…").click();
+  await pass(50);
+  place.button("This session").click();
+  await pass(50);
+  place.hub.decided.value = new Map([["a1", decided]]);
+  place.hub.approvals.value = [];
+  await pass(60);
+  expect(place.one(".ask-decided").textContent).toContain(said);
+});
+
+test("a label that says the opposite of its option is flagged", async () => {
+  const options = [
+    { optionId: "x", name: "Deny", kind: "allow_once", label: "Allow once", isMisleading: true },
+    { optionId: "y", name: "Accept", kind: "reject_once", label: "Deny", isMisleading: true },
+  ];
+  waiting([{ ...approvalRow("a1"), options }]);
+  await pass(50);
+  expect(labels()).toEqual(["Allow once", "Deny"]);
+  expect(place.all(".ask-misleading").map((one) => one.textContent?.trim())).toEqual([
+    "The agent labels this “Deny”, but it allows the request.",
+    "The agent labels this “Accept”, but it denies the request.",
+  ]);
+  expect(place.all(".ask-choices .primary")).toEqual([]);
+});
+
+test("of a critical request Deny is the primary button, and nothing allows it always", async () => {
+  waiting([withRequest({ riskLevel: "critical", ruleOffers: OFFERS })]);
+  await pass(500);
+  expect(labels()).toEqual(["Deny", "Allow once"]);
+  expect(place.all(".ask-choices .primary").map((one) => one.textContent)).toEqual([expect.stringMatching(/^Deny/)]);
+  expect(place.text).not.toContain("Always…");
+  expect(place.text).not.toContain("Always allow");
+  key("a");
+  await pass(50);
+  expect(decisions()).toEqual([]);
+  place.button("Always deny…").click();
+  await pass(50);
+  expect(place.text).not.toContain("Always allow");
+  place.button("This session").click();
+  await pass(50);
+  expect(decisions()).toEqual([{ decision: "deny", remember: "session", rule: "exact" }]);
+});
+
+test("notes of the hub stand above the preview and are marked as such", async () => {
+  const notes = ["The agent did not ask for this. You allowed: `ls -la\u202e`.", "The change:\n-a\n+b"];
+  waiting([withRequest({ notes, origin: "hub" })]);
+  await pass(50);
+  const box = place.one("[aria-label='Notes from Pilothouse']");
+  expect(box.textContent).toContain("Pilothouse");
+  expect([...box.querySelectorAll("li")].map((one) => one.textContent)).toEqual([
+    "The agent did not ask for this. You allowed: ls -laU+202E.",
+    "The change:-a\n+b",
+  ]);
+  expect(box.compareDocumentPosition(place.one(".ask-body")) & Node.DOCUMENT_POSITION_FOLLOWING).toBeTruthy();
+  expect(place.one(".ask-head").textContent).toContain("Asked by Pilothouse");
+});
+
+test("a directory that is not the session's, variables and other arguments of a command are shown", async () => {
+  const toolInput = { command: "make", env: { LD_PRELOAD: "/tmp/x.so" }, timeout: 5 };
+  waiting([withRequest({ toolInput, preview: { type: "command", command: "make", workingDir: "/etc/\u200b" } })]);
+  place.hub.rows.value = new Map([["ses_1", { id: "ses_1", cwd: "/work", title: null } as SessionRow]]);
+  await pass(50);
+  expect(place.one(".ask-title").textContent).toBe("Run a command in another directory");
+  expect(place.one(".ask-body").textContent).toContain("Working directory: /etc/U+200B (not the session's)");
+  expect(place.one(".ask-body").textContent).toContain("LD_PRELOAD=/tmp/x.so");
+  expect(place.one(".ask-input").textContent).toContain("timeout5");
+  expect(place.one(".ask-input").textContent).not.toContain("make");
+  expect(place.one(".ask-input").textContent).not.toContain("LD_PRELOAD");
+  place.hub.approvals.value = [
+    withRequest({ preview: { type: "command", command: "make", workingDir: "/work/" } }, "a2"),
+  ];
+  await pass(50);
+  expect(place.text).not.toContain("Working directory");
+});
+
+/** The arguments in the open: name and text of each row. */
+const argumentsShown = (within = ".ask-body") =>
+  place
+    .all(`${within} .ask-arg`)
+    .map((row) =>
+      [...row.children].map((cell) => cell.querySelector("pre")?.textContent ?? cell.textContent).join(": "),
+    );
+
+const TRANSFER = { to: "Eve", amount: 5000, code: "5000" };
+const CHANGE = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-two\n+TWO\n";
+const EDIT = { file_path: "/home/ada/project/a.txt", old_string: "two", new_string: "TWO", replace_all: false };
+
+test("arguments are open where they are the request, and in front of a rule for exactly these", async () => {
+  const offers: RuleOffer[] = [{ ...OFFERS[0]!, arguments: TRANSFER }, OFFERS[1]!];
+  const preview = { type: "description" as const, text: "mcp__bank__transfer" };
+  const tool = { toolName: "mcp__bank__transfer", description: "mcp__bank__transfer", toolInput: TRANSFER };
+  waiting([withRequest({ ...tool, preview, ruleOffers: offers })]);
+  await pass(500);
+  const rows = ["to: Eve", "amount: 5000", 'code: "5000"'];
+  expect(argumentsShown()).toEqual(rows);
+  expect(place.all(".ask-body details .ask-arg")).toEqual([]);
+  place.button("Always…").click();
+  await pass(50);
+  expect(argumentsShown(".ask-panel")).toEqual(rows);
+  (place.all(".ask-offers input")[1] as HTMLInputElement).click();
+  await pass(50);
+  expect(argumentsShown(".ask-panel")).toEqual([]);
+});
+
+test("a plan that is only in the arguments is shown, and one that is the preview is not repeated", async () => {
+  const plan = "# Plan\n1. delete it";
+  const request = { toolName: "ExitPlanMode", description: "Ready to code?", choosesMode: true, toolInput: { plan } };
+  waiting([withRequest({ ...request, preview: { type: "description", text: "ExitPlanMode" } })]);
+  await pass(50);
+  expect(argumentsShown()).toEqual([`plan: ${plan}`]);
+  place.hub.approvals.value = [withRequest({ ...request, preview: { type: "description", text: plan } }, "a2")];
+  await pass(50);
+  expect(argumentsShown()).toEqual([]);
+  expect(place.text).toContain("1. delete it");
+});
+
+test("a long argument loses its middle, and all of it can be seen", async () => {
+  const long = `begin ${"x".repeat(5000)} end`;
+  waiting([withRequest({ preview: { type: "description", text: "Ask" }, toolInput: { prompt: long } })]);
+  await pass(50);
+  expect(place.one(".ask-arg pre").textContent).toMatch(/^begin .*… .* characters ….* end$/s);
+  place.button("Show all").click();
+  await pass(50);
+  expect(argumentsShown()).toEqual([`prompt: ${long}`]);
+});
+
+test.each([
+  ["another file", { output_path: "/etc/passwd" }, ["output_path: /etc/passwd"]],
+  ["a text that is not in the diff", { insert_text: "evil", insert_line: 3 }, ["insert_text: evil", "insert_line: 3"]],
+  ["a command", { command: "rm -rf ~" }, ["command: rm -rf ~"]],
+  ["the file of the same name elsewhere", { path: "/a.txt" }, ["path: /a.txt"]],
+  ["a path with dots", { path: "../a.txt" }, ["path: ../a.txt"]],
+  ["the same file again", { path: "./a.txt", paths: ["/home/ada/project/sub/../a.txt"] }, []],
+])("a change with %s shows what its diff does not", async (_, more, rows) => {
+  const preview = { type: "diff" as const, path: "/home/ada/project/a.txt", diff: CHANGE };
+  waiting([withRequest({ toolName: "Edit", preview, toolInput: { ...EDIT, ...more } as never })]);
+  place.hub.rows.value = new Map([["ses_1", { id: "ses_1", cwd: "/home/ada/project", title: null } as SessionRow]]);
+  await pass(50);
+  expect(argumentsShown()).toEqual(rows);
+});
+
+test("a form of questions shows what is not part of the questions", async () => {
+  const questions = [{ question: "Which?", header: "Colour", options: [{ label: "Red", run: "x" }], then: "rm -rf x" }];
+  waiting([withRequest({ questionIds: ["q1"], toolInput: { questions, note: "drop it" } as never })]);
+  await pass(500);
+  await vi.waitFor(() => expect(argumentsShown()).toHaveLength(2));
+  const [odd, note] = argumentsShown();
+  expect(odd).toContain('"then":"rm -rf x"');
+  expect(odd).toContain('"run":"x"');
+  expect(odd).not.toContain("Which?");
+  expect(note).toBe("note: drop it");
+});
+
+test("texts that the hub lists below a command are arguments, not lines of the command", async () => {
+  const preview = { type: "command" as const, command: "ls\nthen: rm -rf x\nthen: y", workingDir: "" };
+  waiting([withRequest({ preview, toolInput: { command: "ls", then: ["rm -rf x", "y"] } })]);
+  await pass(50);
+  expect(place.one(".ask-text.command pre").textContent).toBe("ls");
+  expect(argumentsShown()).toEqual([`then: ["rm -rf x","y"]`]);
+  const lines = "ls\nthen: rm -rf x";
+  place.hub.approvals.value = [
+    withRequest({ preview: { ...preview, command: lines }, toolInput: { command: lines, then: "rm -rf x" } }, "a2"),
+  ];
+  await pass(50);
+  expect(place.one(".ask-text.command pre").textContent).toBe(lines);
+});
+
+test("that a command was not shown is said once", async () => {
+  const text = "The agent did not show its command.";
+  const preview = { type: "description" as const, text };
+  waiting([withRequest({ description: "Run", preview, riskLevel: "high", riskReasons: [text], toolInput: {} })]);
+  await pass(50);
+  expect(place.text.split(text)).toHaveLength(2);
+});
+
+test("the title counts files by their headers, not by lines that look like them", () => {
+  const diff = "--- a/a.c\n+++ b/a.c\n@@ -1,2 +1,2 @@\n--- /dev/null\n-x\n+++ y\n+x\n";
+  const preview = { type: "diff" as const, path: "/w/a.c", diff };
+  expect(describeRequest({ ...approvalRow("a1").request, preview }, "/w")).toBe("Edit a.c");
 });
 
 test("a reason reaches the agent", async () => {
@@ -284,9 +520,9 @@ test("while it is decided nothing else can be pressed", async () => {
   waiting([approvalRow("a1")]);
   place.answer = () => new Promise(() => {});
   await pass(500);
-  place.button("Yes, this once").click();
+  place.button("Allow once").click();
   await pass(50);
-  expect(place.button("Deciding…").disabled).toBe(true);
+  expect(place.button("Sending…").disabled).toBe(true);
   expect(place.all(".ask button:not(.copy)").every((one) => (one as HTMLButtonElement).disabled)).toBe(true);
 });
 
@@ -299,9 +535,9 @@ test("a conflict names the winner, and the card turns into what was decided", as
     body: { error: { code: "conflict", message: "m", recoverable: true, details } },
   });
   await pass(500);
-  place.button("No, not now").click();
+  place.button("Deny").click();
   await pass(50);
-  expect(place.one("[role=alert]").textContent).toBe("Too late: allowed by phone already.");
+  expect(place.one("[role=alert]").textContent).toBe("Too late: already allowed by phone.");
   place.hub.decided.value = new Map([["a1", settled(row, "phone", true)]]);
   place.hub.approvals.value = [];
   await pass(60);
@@ -375,21 +611,77 @@ test("a device that may not approve is told so, and has no keys", async () => {
   waiting([approvalRow("a1")], ["read"]);
   await pass(500);
   key("a");
-  expect(place.text).toContain("This device may only watch");
+  expect(place.text).toContain("This device can only watch");
   expect(place.all(".ask-choices")).toHaveLength(0);
   expect(decisions()).toEqual([]);
 });
 
-test("a long command can be seen to its end, and nothing in it hides", async () => {
+test("the end of a long command is always in sight, and nothing in it hides", async () => {
   const command = Array.from({ length: 500 }, (_, line) => `echo ${line}`).join("\n") + "\u202e # end";
-  const row = approvalRow("a1");
-  row.request = { ...row.request, preview: { type: "command", command, workingDir: "" } };
-  waiting([row]);
+  waiting([withRequest({ preview: { type: "command", command, workingDir: "" } })]);
   await pass(50);
-  expect(place.one("pre").textContent).not.toContain("# end");
+  const short = place.one("pre").textContent ?? "";
+  expect(short).toMatch(/^echo 0\n/);
+  expect(short).toMatch(/echo 299… [\d,]+ characters \(\d+ lines\) …echo 400\n/);
+  expect(short).toContain("echo 499U+202E # end");
+  expect(short).not.toContain("echo 350");
   place.button("Show all (500 lines)").click();
   await pass(50);
-  expect(place.one("pre").textContent).toContain("echo 499U+202E # end");
+  expect(place.one("pre").textContent).toContain("echo 350");
+});
+
+test("a command of one long line keeps its end in the card, its label, the announcement and the list", async () => {
+  const command = `echo ${"x ".repeat(20_000)}; rm -rf ~/important`;
+  const row = withRequest({ preview: { type: "command", command, workingDir: "" } });
+  waiting([row]);
+  await pass(50);
+  const shown = [place.one("pre").textContent, place.one("p[role=status].aside").textContent];
+  place.leave();
+  place = new Place();
+  const old = settled({ ...row, resolved: "2026-03-01T09:00:00.000Z" }, "phone", true);
+  place.answer = () => ({ status: 200, body: { approvals: [old] } as unknown as Json });
+  place.show(h(ApprovalCentre, {}));
+  await pass(60);
+  for (const text of [...shown, place.one(".centre-row code").textContent]) {
+    expect(text).toMatch(/echo x/);
+    expect(text).toMatch(/… [\d,]+ characters …/);
+    expect(text).toContain("rm -rf ~/important");
+  }
+});
+
+test("a command of several lines shows all of them among the recent decisions", async () => {
+  place = new Place();
+  const preview = { type: "command" as const, command: "echo hello\n  rm -rf ~/important\n", workingDir: "" };
+  const old = settled({ ...withRequest({ preview }), resolved: "2026-03-01T09:00:00.000Z" }, "phone", true);
+  place.answer = () => ({ status: 200, body: { approvals: [old] } as unknown as Json });
+  place.show(h(ApprovalCentre, {}));
+  await pass(60);
+  expect(place.one(".centre-row code").textContent).toBe("echo hello ↵ rm -rf ~/important");
+});
+
+test("invisible characters are shown in every text of a card", async () => {
+  const odd = (text: string) => `${text}\u3164`;
+  waiting([
+    {
+      ...withRequest({
+        description: odd("words"),
+        riskLevel: "high",
+        riskReasons: [odd("reason")],
+        notes: [odd("note")],
+        ruleOffers: [{ ...OFFERS[0]!, text: odd("rule") }],
+        preview: { type: "command", command: odd("command"), workingDir: odd("/dir") },
+        toolInput: { env: [odd("A=b")], more: odd("argument") },
+      }),
+      options: [{ optionId: "yes", name: odd("Yes"), kind: "allow_once" }],
+    },
+  ]);
+  await pass(500);
+  const seen = () => place.all(".ask-unseen").map((one) => one.previousSibling?.textContent ?? "");
+  expect(seen()).toHaveLength(8);
+  place.button("Always…").click();
+  await pass(50);
+  expect(place.one(".ask-panel").textContent).toContain("ruleU+3164");
+  expect(place.root.innerHTML).not.toContain("\u3164");
 });
 
 test("what agents write is text, never markup", async () => {
@@ -404,7 +696,7 @@ test("what agents write is text, never markup", async () => {
   waiting([row]);
   await pass(50);
   expect(place.all("img, script, b")).toHaveLength(0);
-  expect(place.button("<img src=x")).toBeTruthy();
+  expect(place.button("Allow once").textContent).toContain("“<img src=x onerror=alert(1)>”");
 });
 
 test("an agent that offers no way to allow can still be refused", async () => {
@@ -417,15 +709,73 @@ test("an agent that offers no way to allow can still be refused", async () => {
   expect(decisions()).toEqual([{ decision: "deny" }]);
 });
 
-test("a tool that asks its user is answered by its question alone", async () => {
+const QUESTION = { type: "interaction:question", questionId: "q1", question: "Which?", options: ["A", "B"] };
+
+test("an approval and a question about the same call are both shown", async () => {
   waiting([approvalRow("a1")]);
+  place.tell("turn_started", { turnId: "t" });
+  place.happen({ ...QUESTION, toolCallId: "call-a1" });
+  await pass(50);
+  expect(place.text).toContain("1 of 2");
+  expect(place.all("[aria-label^='Approval:']")).toHaveLength(1);
+  place.button("Next").click();
+  await pass(50);
+  await vi.waitFor(() => expect(place.one("[aria-label='Question']").textContent).toContain("Which?"));
+  expect(place.text).toContain("2 of 2");
+});
+
+/** An approval of a tool that asks its user two questions. */
+async function askedByTool(scopes?: string[]): Promise<void> {
+  const row = withRequest({ toolName: "AskUserQuestion", questionIds: ["q1", "q2"], riskLevel: "low" });
+  waiting([row], scopes);
+  place.tell("turn_started", { turnId: "t" });
   place.happen(
-    { type: "custom", namespace: "pilothouse", eventName: "turn_started", data: { turnId: "t" } },
-    { type: "interaction:question", questionId: "q1", question: "Which?", options: ["A", "B"], toolCallId: "call-a1" },
+    { ...QUESTION, toolCallId: "call-a1" },
+    { type: "interaction:question", questionId: "q2", question: "And why?", toolCallId: "call-a1" },
   );
   await pass(50);
-  await vi.waitFor(() => expect(place.text).toContain("Which?"));
-  expect(place.all('[aria-label^="Approval:"]')).toHaveLength(0);
+  await vi.waitFor(() => expect(place.text).toContain("And why?"));
+  await pass(500);
+}
+
+test("the questions of a tool are the form of its approval, and their answers allow it", async () => {
+  await askedByTool();
+  expect(place.all(".ask")).toHaveLength(1);
+  expect(place.text).not.toContain("1 of 2");
+  expect(place.text).not.toContain("Allow once");
+  expect(place.button("Send answers").disabled).toBe(true);
+  place.all("input[type=radio]")[1]!.click();
+  const field = place.one<HTMLTextAreaElement>("textarea");
+  field.value = " because ";
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+  await pass(50);
+  expect(place.button("Send answers").disabled).toBe(false);
+  place.one<HTMLFormElement>("form").requestSubmit();
+  await pass(50);
+  expect(decisions()).toEqual([{ decision: "allow", answers: { q1: "B", q2: "because" } }]);
+  expect(place.commands).toEqual([]);
+});
+
+test("declining the questions of a tool denies its approval", async () => {
+  await askedByTool();
+  place.button("Decline").click();
+  await pass(50);
+  expect(decisions()).toEqual([{ optionId: "no" }]);
+});
+
+test("a device that may not approve sees the questions of a tool", async () => {
+  await askedByTool(["read"]);
+  expect(place.text).toContain("Which?");
+  expect(place.text).toContain("This device can only watch");
+  expect(place.all("input, textarea")).toEqual([]);
+});
+
+test("questions that are not known yet cannot be answered, only declined", async () => {
+  waiting([withRequest({ questionIds: ["q1"] })]);
+  await pass(500);
+  await vi.waitFor(() => expect(place.text).toContain("not available yet"));
+  expect(place.button("Send answers").disabled).toBe(true);
+  expect(place.button("Decline").disabled).toBe(false);
 });
 
 test("the centre has all sessions, with links, and who decided what", async () => {
@@ -445,7 +795,7 @@ test("the centre has all sessions, with links, and who decided what", async () =
 test("by you is what this browser decided, whoever else is called so", async () => {
   waiting([approvalRow("a1")]);
   await pass(500);
-  place.button("Yes, this once").click();
+  place.button("Allow once").click();
   await pass(50);
   place.leave();
   place = new Place();
@@ -486,9 +836,57 @@ test("the centre leads to the sessions that ask a question, and says of none tha
   await pass(60);
   expect(place.one(".centre-question p").textContent).toBe("Which colour?");
   expect(place.one(".centre-question a").getAttribute("href")).toBe(`#/session/${asks.id}`);
-  expect(place.text).not.toContain("Nobody waits");
+  expect(place.text).not.toContain("No pending approvals");
   expect(countNeeded(place.hub)).toBe(1);
   expect(countNeeded(place.hub, asks.id)).toBe(0);
+});
+
+test("the centre shows every approval and every question of a session, and one card for those that belong together", async () => {
+  place = new Place();
+  const questions = [
+    { questionId: "q1", question: "Part of it?", options: ["A"] },
+    { questionId: "q2", question: "On its own?", toolCallId: "call-a2" },
+  ];
+  place.answer = ({ path }) => ({
+    status: 200,
+    body: (path.startsWith("sessions/") ? { pendingQuestions: questions } : { approvals: [] }) as Json,
+  });
+  const row = { id: "ses_1", status: "waiting_for_approval", cwd: "/w", title: "T", seq: 1, pendingApprovals: 2 };
+  place.hub.rows.value = new Map([["ses_1", row as SessionRow]]);
+  place.hub.approvals.value = [withRequest({ questionIds: ["q1"] }), approvalRow("a2")];
+  place.show(h(ApprovalCentre, {}));
+  await pass(60);
+  await vi.waitFor(() => expect(place.all(".ask form")).toHaveLength(1));
+  expect(place.one(".ask form").textContent).toContain("Part of it?");
+  expect(place.all("[aria-label^='Approval:']")).toHaveLength(2);
+  expect(place.all(".centre-question").map((one) => one.textContent)).toEqual(["On its own?Answer"]);
+});
+
+test("a question that is left after the approval is shown and counted", async () => {
+  place = new Place();
+  place.answer = ({ path }) => ({
+    status: 200,
+    body: (path.startsWith("sessions/")
+      ? { pendingQuestions: [{ questionId: "q1", question: "Still there?" }] }
+      : { approvals: [] }) as Json,
+  });
+  const row = { id: "ses_1", status: "waiting_for_approval", cwd: "/w", title: "T", seq: 1, pendingApprovals: 0 };
+  place.hub.rows.value = new Map([["ses_1", row as SessionRow]]);
+  place.show(h(ApprovalCentre, {}));
+  await pass(60);
+  expect(place.one(".centre-question").textContent).toContain("Still there?");
+  expect(place.text).not.toContain("No pending approvals");
+  expect(countNeeded(place.hub)).toBe(1);
+});
+
+test("a question that is part of an approval is counted once", () => {
+  place = new Place();
+  const row = { id: "ses_1", status: "waiting_for_input", pendingApprovals: 1 } as SessionRow;
+  place.hub.rows.value = new Map([["ses_1", row]]);
+  place.hub.approvals.value = [withRequest({ questionIds: ["q1"] })];
+  expect(countNeeded(place.hub)).toBe(1);
+  place.hub.approvals.value = [approvalRow("a1")];
+  expect(countNeeded(place.hub)).toBe(2);
 });
 
 test("before the hub has told what waits, the centre does not say that nobody does; a kept list counts", async () => {
@@ -499,34 +897,40 @@ test("before the hub has told what waits, the centre does not say that nobody do
   place.hub.rows.value = new Map([[kept.id, kept]]);
   place.show(h(ApprovalCentre, {}));
   await pass(60);
-  expect(place.text).not.toContain("Nobody waits");
+  expect(place.text).not.toContain("No pending approvals");
   await pass(5000);
-  expect(place.text).toContain("as soon as the hub is reached");
+  expect(place.text).toContain("when the hub is reached");
   expect(countNeeded(place.hub)).toBe(2);
   place.hub.me.value = { name: "laptop", scopes: ["read"] };
   await pass(60);
-  expect(place.text).toContain("Nobody waits");
+  expect(place.text).toContain("No pending approvals");
   expect(countNeeded(place.hub)).toBe(0);
 });
 
 test("what waits is said aloud once, with its name", async () => {
   waiting([approvalRow("a1"), approvalRow("a2")]);
   await pass(50);
-  expect(place.one("p[role=status].aside").textContent).toBe("Waiting for you: Run a command in ~/project, and 1 more");
+  expect(place.one("p[role=status].aside").textContent).toBe("Waiting for you: npm test, and 1 more");
 });
 
-test("sentences", () => {
+test("requests and decisions in words", () => {
   place = new Place();
   const row = approvalRow("x");
-  const diff = (text: string): ApprovalRow => ({
-    ...row,
-    request: { ...row.request, preview: { type: "diff", path: "/w/src/a.py", diff: text } },
+  const diff = (text: string) => ({
+    ...row.request,
+    preview: { type: "diff" as const, path: "/w/src/a.py", diff: text },
   });
-  expect(asked(diff("@@ -1 +1 @@\n-a\n+b\n"), "/w")).toBe("Edit src/a.py");
-  expect(asked(diff("--- /dev/null\n+++ b/a.py\n"), "/w/")).toBe("Create src/a.py");
-  expect(asked(diff("--- a/x\n+++ b/x\n--- a/y\n+++ b/y\n"), "/w")).toBe("Change 2 files");
-  expect(remark(row)).toBe("");
-  expect(remark({ ...row, request: { ...row.request, description: "Try it" } })).toBe("Try it");
+  expect(describeRequest(diff("@@ -1 +1 @@\n-a\n+b\n"), "/w")).toBe("Edit src/a.py");
+  expect(describeRequest(diff("--- /dev/null\n+++ b/a.py\n"), "/w/")).toBe("Create src/a.py");
+  expect(describeRequest(diff("--- a/x\n+++ b/x\n--- a/y\n+++ b/y\n"), "/w")).toBe("Change 2 files");
+  expect(describeRequest(diff("@@ -1 +1 @@\n-a\n+b\n"), "/home/ada")).toBe("Edit /w/src/a.py");
+  expect(summarizeRequest(row.request)).toBe("npm test");
+  const described = (description: string) => agentDescription({ ...row, request: { ...row.request, description } });
+  expect([described("Run: npm test"), described("npm …"), described("`npm test`")]).toEqual(["", "", ""]);
+  expect([described("Try it"), described("npm test (harmless)")]).toEqual(["Try it", "npm test (harmless)"]);
   expect(verdict(settled(row, "laptop", false), true).text).toBe("Denied by you (laptop)");
-  expect(verdict(settled(row, "timeout", false, "timeout")).text).toBe("Denied: nobody decided in time");
+  expect(verdict(settled(row, "timeout", false, "timeout")).text).toBe("Denied: no decision in time");
+  expect(verdict(settled(row, "", false, "cancelled")).text).toBe("Cancelled with the turn");
+  const changed = settled(row, "", false, "cancelled", "The agent changed the call.");
+  expect(verdict(changed)).toMatchObject({ text: "Cancelled", reason: "The agent changed the call." });
 });

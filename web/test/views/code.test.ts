@@ -47,9 +47,10 @@ test("a line or two too many are no reason to fold", () => {
   expect(lines()).toHaveLength(12);
 });
 
-test("a line of a million characters is cut, and shown whole when asked for", async () => {
-  show({ text: "x".repeat(1_000_000) });
+test("a line of a million characters shows its end, and the whole line on request", async () => {
+  show({ text: `${"x".repeat(1_000_000)} the end` });
   expect(root.textContent?.length).toBeLessThan(2000);
+  expect(root.textContent).toContain(" the end");
   button("show whole line")?.click();
   await eventually(() => expect(root.textContent?.length).toBeGreaterThan(1_000_000));
 });
@@ -83,6 +84,11 @@ test("whatever an agent writes is text", async () => {
   expect(find("script, img")).toHaveLength(0);
   expect(lines()[0]).toBe('<script>window.hit = 1</script><img src=x onerror="hit()">\n');
   expect(find(".code-odd").map((one) => one.textContent)).toEqual(["U+202E", "NUL"]);
+});
+
+test("a blank that is not a space is marked and keeps its width", () => {
+  show({ text: "a\u00a0b" });
+  expect(find(".code-blank").map((one) => [one.textContent, one.title])).toEqual([["\u00a0", "U+00A0"]]);
 });
 
 test("line ends of another system are not shown as odd", () => {

@@ -268,6 +268,12 @@ describe("changes of several files", () => {
     expect(texts(".diff-note")).toEqual([words]);
   });
 
+  test("a file that a diff only names says that its change is not shown", async () => {
+    const named = "--- a/b.txt\n+++ b/b.txt\n";
+    await show(h(Patch, { path: "a.txt", patch: `${diff}${named}--- /dev/null\n+++ b/new.txt\n` }));
+    expect(texts(".diff-note")).toEqual(Array(2).fill("The change of this file is not shown."));
+  });
+
   test("a diff that the hub cut says how much is missing", async () => {
     const change = { path: "x", changeType: "modified" as const, diff, linesAdded: 100, linesRemoved: 1 };
     await show(h(FileChangeView, { change }));

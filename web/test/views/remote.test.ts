@@ -242,14 +242,28 @@ test("revoking a device asks first, and one that fails is still listed", async (
 test("a rule is said in words and can be taken back", async () => {
   world.answer(/^DELETE rules/, RULE);
   await atDevices();
-  const rules = world.find("[aria-label='Standing answers']");
+  const rules = world.find("[aria-label='Rules']");
   expect(rules.textContent).toContain("Allow run npm test");
   expect(rules.textContent).toContain("in /shop · used 3 times");
   expect(rules.textContent).toContain("by My phone");
   act(() => rules.querySelector("button")?.click());
   await world.settle();
   expect(world.asked.at(-1)).toMatchObject({ method: "DELETE", path: "rules/r1" });
-  expect(rules.textContent).toContain("No “always” was given");
+  expect(rules.textContent).toContain("No rules yet");
+});
+
+test("a rule of an earlier version says that it is wide, and can be narrowed", async () => {
+  const wide = { ...RULE, text: "Call send with any arguments", isWide: true };
+  world.answer(/^GET rules/, { rules: [wide] });
+  world.answer(/^POST rules/, { ...wide, text: "Call send with exactly these arguments", isWide: false });
+  await atDevices();
+  const rules = world.find("[aria-label='Rules']");
+  expect(rules.textContent).toContain("Allow Call send with any arguments");
+  expect(rules.textContent).toContain("covers any arguments");
+  await world.press("Limit to the approved arguments");
+  expect(world.asked.at(-1)).toMatchObject({ method: "POST", path: "rules/r1/narrow" });
+  expect(rules.textContent).toContain("Allow Call send with exactly these arguments");
+  expect(rules.textContent).not.toContain("earlier version");
 });
 
 test("who may not manage the hub sees no devices and asks for none", async () => {
@@ -260,7 +274,7 @@ test("who may not manage the hub sees no devices and asks for none", async () =>
   const asked = world.asked.map((one) => one.path).filter((path) => !path.startsWith("sessions?"));
   expect(asked).toEqual(["rules"]);
   expect(world.text).not.toContain("Pair a device");
-  expect(world.all("[aria-label='Standing answers'] button")).toEqual([]);
+  expect(world.all("[aria-label='Rules'] button")).toEqual([]);
 });
 
 // -- words ------------------------------------------------------------------------------------------------------------

@@ -358,8 +358,8 @@ test("calls of a sub-agent stand below the call that started it", async () => {
 });
 
 test.each([
-  [undefined, "did not ask"],
-  [true, "was denied"],
+  [undefined, "Ran without approval"],
+  [true, "Ran although denied"],
 ])("a call that nobody allowed is marked (denied: %s), and the word about it is no row", async (denied, chip) => {
   const source = new Played([turn("t"), ...called("c", "Bash", { command: "rm x" })]);
   const place = shown(source);
@@ -374,20 +374,20 @@ test.each([
   ["Think", { thought: "hm" }, "medium"],
   ["SwitchMode", { mode: "plan" }, "medium"],
   ["Bash", { command: "ls" }, "low"],
-])("nobody is warned that %s did not ask", async (name, input, riskLevel) => {
+])("there is no warning that %s ran without approval", async (name, input, riskLevel) => {
   const source = new Played([turn("t"), ...called("c", name, input)]);
   const place = shown(source);
   const data = { toolCallId: "c", riskLevel };
   source.tell(event({ type: "custom", namespace: "pilothouse", eventName: "acted_without_asking", data }));
   await settled();
-  expect(place.textContent).not.toContain("did not ask");
+  expect(place.textContent).not.toContain("without approval");
   expect(place.querySelector(".details")).toBeNull();
 });
 
 test("what the hub notes about its queue is no part of the conversation", async () => {
   const note = (eventName: string) =>
     event({ type: "custom", namespace: "pilothouse", eventName, data: { promptId: "p" } });
-  const queue = ["prompt_queued", "prompt_edited", "prompt_moved", "prompt_cancelled"].map(note);
+  const queue = ["prompt_queued", "prompt_edited", "prompt_moved", "prompt_cancelled", "act_allowed"].map(note);
   const place = shown(new Played([turn("t"), said("user", "m", "first"), ...queue, note("policy_set")]));
   await settled();
   expect([...place.querySelectorAll(".details")].map((one) => one.textContent)).toEqual(["Detail: policy set"]);
@@ -432,4 +432,16 @@ test("files that a prompt names stand where they were typed, and are copied so",
   await settled();
   expect(written).toEqual(["compare @src/a.py with @b.py, please"]);
   vi.unstubAllGlobals();
+});
+
+test("hidden characters of a call are shown in its row, its title and its body", async () => {
+  const events = [turn("t"), ...called("c1", "Bash", { command: "ls \u202e# \u200bmr" })];
+  events.push(...called("c2", "mcp__x__y", { "na\u202eme": "va\u2066lue" }));
+  const place = shown(new Played(events));
+  await settled();
+  await unfold(place);
+  expect(place.querySelector(".call-about")?.textContent).toBe("ls U+202E# U+200Bmr");
+  expect(place.querySelector(".term-command pre")?.textContent).toBe("ls U+202E# U+200Bmr");
+  expect(place.querySelector(".json")?.textContent).toContain("naU+202Eme vaU+2066lue");
+  expect(place.innerHTML).not.toMatch(/[\u202e\u200b\u2066]/);
 });

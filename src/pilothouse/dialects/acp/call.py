@@ -7,24 +7,25 @@ from typing import Any
 
 from ...acp import schema
 from ...acp.model import encode, to_wire
+from ...model.acts import command_from_text
 from ...model.errors import ACPError
-from ...model.risk import Reason, Risk, assess_risk
 from ...model.session import Text
-from ...model.tools import command_text, identify
+from ...model.tools import canonical_name, command_text, identify
+from ...model.tools.commands import parse_json_input
 
 __all__ = [
     "ENDED",
     "Call",
     "as_input",
     "asked_view",
+    "brings_other_effects",
+    "diffs_in",
     "failure",
     "is_new",
-    "judged_input",
     "known_input",
     "locations",
     "named_terminals",
     "parent_of",
-    "risk_of",
     "terminal_piece",
 ]
 
@@ -33,18 +34,20 @@ OPEN = {"pending", "in_progress"}
 _OWN = ("raw_input", "title", "content", "status")
 _UNKNOWN: tuple[Any, ...] = (None, {}, "", [])
 _FILES = {"file_write", "file_edit"}
+_ACTING = {"edit", "delete", "move", "execute"}
 
 
 class Call:
-    """What is known of one tool call."""
+    """What is known of one tool call. It may continue an ended one, as whose outcome further effects were reported."""
 
     __slots__ = (
-        "approval", "args", "category", "content", "ended", "executing", "id", "input", "kind", "locations", "mark",
-        "meta", "name", "parent", "printed", "questions", "raw_input", "raw_output", "rejected", "shown", "since",
-        "spawned", "status", "sub_agent", "terminals", "title", "unfinished",
+        "approval", "args", "category", "content", "diff_mark", "ended", "executing", "id", "input", "is_continued",
+        "kind", "locations", "mark", "meta", "name", "parent", "printed", "question_count", "question_items",
+        "questions", "raw_input", "raw_output", "rejected", "risk_level", "shown", "since", "spawned", "status",
+        "sub_agent", "terminals", "title", "turn", "unfinished",
     )  # fmt: skip
 
-    def __init__(self, call_id: str, now: str) -> None:
+    def __init__(self, call_id: str, now: str, continued: Call | None = None) -> None:
         self.id = call_id
         self.name = self.title = ""
         self.category = self.kind = "other"
@@ -63,16 +66,23 @@ class Call:
         self.since = now
         self.executing = self.ended = self.rejected = self.spawned = self.approval = self.unfinished = False
         self.questions: list[str] = []
+        self.question_items: list[Any] = []
+        self.question_count = 0
         self.terminals: list[str] = []
-        self.mark = 0
+        self.mark = self.diff_mark = self.turn = 0
+        self.risk_level = "low"
+        self.is_continued = continued is not None
+        if continued is not None:
+            for name in ("title", "name", "category", "kind", "status", "parent"):
+                setattr(self, name, getattr(continued, name))
 
-    def end(self, *, unfinished: bool = False) -> None:
-        """Keep only what tells this call from another with the same id: sessions are long and outputs are large.
+    def end(self, turn: int, *, unfinished: bool = False) -> None:
+        """Keep only what distinguishes this call from another with the same id: sessions are long, outputs are large.
 
         A call that its agent left open (`unfinished`) keeps its input: the result may still come.
         """
-        self.ended, self.unfinished = True, unfinished
-        self.mark = _mark(self.raw_input)
+        self.ended, self.unfinished, self.turn = True, unfinished, turn
+        self.mark, self.diff_mark = _mark(self.raw_input), _mark(diffs_in(self.content))
         if not unfinished:
             self.raw_input, self.input = None, {}
         self.raw_output, self.locations, self.meta = None, None, {}
@@ -137,6 +147,9 @@ def parent_of(meta: Mapping[str, Any]) -> str | None:
 
 
 def as_input(raw: Any) -> dict[str, Any]:
+    """The input as an object; some agents send it as JSON in a string."""
+    parsed = parse_json_input(raw)
+    raw = raw if parsed is None else parsed
     if isinstance(raw, dict):
         return raw
     return {} if raw is None else {"value": raw}
@@ -151,26 +164,6 @@ def known_input(call: Call) -> dict[str, Any]:
     if not paths or call.category not in ("file_read", "file_write", "file_edit"):
         return {}
     return {"file_path": paths[0]} if len(paths) == 1 else {"paths": paths}
-
-
-def judged_input(call: Call, known: dict[str, Any]) -> dict[str, Any]:
-    """The input as far as its risk goes: a command that is told only by the title is judged by the title.
-
-    A title may be shortened or dressed up, so it is never taken for the input itself, which rules are matched on.
-    """
-    if call.category == "terminal" and command_text(known) is None and call.title:
-        return {**known, "command": call.title}
-    return known
-
-
-def risk_of(call: Call, workspace: str | None) -> Risk:
-    """The risk of a call as far as it is known; what a title alone tells is never taken for harmless."""
-    known = known_input(call)
-    judged = judged_input(call, known)
-    risk = assess_risk(call.name, judged, workspace)
-    if judged is known:
-        return risk
-    return Risk([*risk.reasons, Reason("runs-program", "Only the title of the command is known, not the command.")])
 
 
 def asked_view(call: Call, asked: Any) -> Call:
@@ -188,22 +181,47 @@ def asked_view(call: Call, asked: Any) -> Call:
 def _both(announced: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
     """The input of a call and of a question about it; two commands that differ are both in it, one after the other."""
     one, other = command_text(announced), command_text(asked)
-    if one is not None and other is not None and one != other:
+    if one is not None and other is not None and command_from_text(one) != command_from_text(other):
         return {**announced, **asked, "command": f"{one}\n{other}"}
     return {**announced, **asked}
 
 
-def is_new(call: Call, update: Any, *, announced: bool) -> bool:
-    """Whether an update with the id of a call that ended is about another call, not about the same one again."""
-    if update.status in OPEN or not announced:
-        return update.status in OPEN
+def is_new(call: Call, update: Any, *, announced: bool, is_same_turn: bool) -> bool:
+    """Whether an update with the id of a call that ended is about another call, not about the same one again.
+
+    In a later turn an id stands for another call, unless the first one was left open and this is its late end.
+    """
+    if update.status in OPEN:
+        return True
+    if not is_same_turn and not call.unfinished:
+        describes = (update.title, update.kind, update.raw_input, update.content)
+        return announced or (update.status in ENDED and any(value not in _UNKNOWN for value in describes))
+    if not announced:
+        return False
     if update.status is None:
         return True
     return (update.title, _mark(update.raw_input)) != (call.title, call.mark)
 
 
-def _mark(raw_input: Any) -> int:
-    return hash(encode(raw_input))
+def brings_other_effects(call: Call, update: Any) -> bool:
+    """Whether an update of a call that ended shows an input, a diff, a kind or a tool that the call did not have."""
+    raw_input, diffs, kind = update.raw_input, diffs_in(update.content or []), update.kind
+    name = getattr(update, "name", None)
+    return (
+        (raw_input not in _UNKNOWN and _mark(raw_input) != call.mark)
+        or (bool(diffs) and _mark(diffs) != call.diff_mark)
+        or (kind in _ACTING and kind != call.kind)
+        or (isinstance(name, str) and "__" in name and canonical_name(name) != call.name)
+    )
+
+
+def diffs_in(content: list[Any]) -> list[Any]:
+    """The diffs in the content of a call."""
+    return [item for item in content if isinstance(item, schema.FileEditToolCallContent)]
+
+
+def _mark(value: Any) -> int:
+    return hash(encode(value))
 
 
 def locations(call: Call) -> list[dict[str, Any]] | None:

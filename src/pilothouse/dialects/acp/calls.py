@@ -3,17 +3,19 @@
 Every message that names a tool call is an upsert: agents announce calls late or never, change titles, repeat
 themselves, and leave calls open. What comes out is regular: `tool:start` once, `tool:executing` before any end,
 and one of `tool:result` and `tool:error`. A call that was closed for its agent, because the turn ended without a word
-about it, has a second end if the agent's own comes after all; that one counts.
+about it, has a second end if the agent's own comes after all; that one counts. If a call shows other effects after its
+own end, they are another call with the same id.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from ...acp.model import to_wire
+from ...model.acts import SHELLS, Effects
 from ...model.errors import ACPError
 from ...model.events import (
     CustomEvent,
@@ -41,18 +43,20 @@ from .call import (
     ENDED,
     Call,
     asked_view,
+    brings_other_effects,
+    diffs_in,
     failure,
     is_new,
     known_input,
     locations,
     named_terminals,
-    risk_of,
     terminal_piece,
 )
+from .effects import commands_of, effects_of, risk_of
 from .stream import Stream
 from .terminals import Terminal, Terminals
 
-__all__ = ["Calls"]
+__all__ = ["Calls", "EndedEffects"]
 
 _encode = msgspec.json.Encoder().encode
 
@@ -69,16 +73,42 @@ LANGUAGES = {
 }  # fmt: skip
 
 
+MOST_ENDED = 2000
+"""Ended calls whose effects are kept until `take_ended_effects`; a turn may end any number at once."""
+
+
+class EndedEffects(NamedTuple):
+    """What a call was when it ended. Diffs at the end may show what a formatter made of the text.
+
+    `has_only_title`: its command is known by its title alone. `hides_command`: it is a shell call without a command.
+    `has_begun` is false if it was closed before its agent reported that it runs. `is_continued`: it shows other effects
+    than an ended call of this id did.
+    """
+
+    effects: Effects
+    kind: str
+    input: dict[str, Any]
+    risk_level: str
+    has_diffs: bool
+    has_only_title: bool
+    hides_command: bool
+    has_begun: bool
+    is_continued: bool
+
+
 class Calls:
     """The tool calls of a session; their events go to its stream."""
 
-    def __init__(self, stream: Stream, workspace: str | None) -> None:
+    def __init__(self, stream: Stream, workspace: str | None, shells: tuple[str, ...] = SHELLS) -> None:
+        self._shells = shells
         self._stream = stream
         self._emit = stream.emit
         self._workspace = workspace
         self._calls: dict[str, Call] = {}
         self._terminals = Terminals()
-        self._elicited: set[str] = set()
+        self.ended_effects: dict[str, EndedEffects] = {}
+        self._closings = 0
+        self._elicited: dict[str, None] = {}
 
     def get(self, call_id: str) -> Call | None:
         return self._calls.get(call_id)
@@ -90,16 +120,29 @@ class Calls:
     def open(self) -> list[Call]:
         return [call for call in self._calls.values() if not call.ended]
 
+    @property
+    def _turn(self) -> int:
+        """The number of the turn, or of the last one between turns: what is said then is about that one."""
+        return self._closings if self._stream.turn else self._closings - 1
+
     # -- updates --
 
     def update(self, update: Any, *, announced: bool) -> Call:
         """Take in a `tool_call` (`announced`) or a `tool_call_update`."""
-        call = self._calls.get(update.tool_call_id)
-        fresh = call is None or (call.ended and is_new(call, update, announced=announced))
-        if call is None or fresh:
+        known = self._calls.get(update.tool_call_id)
+        is_same_turn = known is not None and known.turn == self._turn
+        fresh = known is None or (known.ended and is_new(known, update, announced=announced, is_same_turn=is_same_turn))
+        is_changed = known is not None and known.ended and brings_other_effects(known, update)
+        is_late_end = known is not None and known.unfinished and update.status in ENDED
+        if known is not None and not fresh and is_changed and not known.unfinished:
+            fresh = True  # other effects need a permission of their own
+            call = self._calls[update.tool_call_id] = Call(update.tool_call_id, self._stream.now, known)
+        elif known is None or fresh:
             call = self._calls[update.tool_call_id] = Call(update.tool_call_id, self._stream.now)
+        else:
+            call = known
         if call.ended:
-            if not (call.unfinished and update.status in ENDED):
+            if not is_changed and not is_late_end:
                 call.title = update.title or call.title
                 self._progress(call, set())
                 return call
@@ -123,6 +166,8 @@ class Calls:
                 self._tell(call, terminal.shown)
         if ends:
             self._finish(call, update)
+            if is_late_end and not fresh and not is_changed:  # these effects were reported when the call was closed
+                del self.ended_effects[call.id]
         return call
 
     # -- terminals of the client --
@@ -162,10 +207,20 @@ class Calls:
         """What was printed while the call ran, by its agent's account or in the client's terminals."""
         return str(call.printed) or "\n".join(terminal.shown for terminal in self._terminals.of(call.terminals))
 
-    def asked(self, asked: Any) -> tuple[Call, Call]:
+    def view_of_request(self, asked: Any) -> Call:
+        """The call that a permission request is about, as the request shows it. Changes nothing."""
+        call = self._calls.get(asked.tool_call_id)
+        if call is None or call.ended:
+            call = Call(asked.tool_call_id, self._stream.now)
+            call.merge(asked)
+            return call
+        return asked_view(call, asked)
+
+    def asked(self, asked: Any, *, is_act: bool = False) -> tuple[Call, Call]:
         """The call that a permission request is about, and that call as the request shows it.
 
         A call that nothing else announced is announced by the request. Its status says nothing: the agent waits.
+        A request from the hub about an act (`is_act`) shows only that act, not the agent's own fields.
         """
         call = self._calls.get(asked.tool_call_id)
         if call is None or call.ended:
@@ -174,6 +229,10 @@ class Calls:
             call.status = "pending"
             self._start(call)
             return call, call
+        if is_act:
+            view = Call(asked.tool_call_id, self._stream.now)
+            view.merge(asked)
+            return call, view
         view = asked_view(call, asked)
         call.learn(asked)
         return call, view
@@ -226,6 +285,7 @@ class Calls:
             call.executing, call.since = True, self._stream.now
         call.approval = call.approval or requires_approval
         risk = risk_of(call, self._workspace)
+        call.risk_level = risk.level
         self._emit(
             ToolCallExecutingEvent,
             tool_call_id=call.id,
@@ -263,10 +323,16 @@ class Calls:
             self._emit(PlanModeEvent, active=True, plan=plan)
 
     def _ask(self, call: Call) -> None:
-        if call.questions or call.id in self._elicited:
+        items = questions_of(call.name, call.raw_input)
+        if call.id in self._elicited or items == call.question_items:
             return
-        for index, item in enumerate(questions_of(call.name, call.raw_input)):
-            question_id = f"{call.id}:{index}"
+        withdrawn, call.questions = call.questions, []
+        for question_id in withdrawn:  # the agent asks something else now
+            self._emit_answer(question_id, "cancelled", None)
+        call.question_items = items
+        for item in items:
+            question_id = f"{call.id}:{call.question_count}"
+            call.question_count += 1
             call.questions.append(question_id)
             self._stream.waiting[question_id] = "waiting_for_input"
             self._emit(
@@ -280,7 +346,7 @@ class Calls:
 
     def elicited(self, call_id: str) -> None:
         """The agent asks for a call by an elicitation, so that the call itself asks no more."""
-        self._elicited.add(call_id)
+        self._elicited[call_id] = None
 
     def _progress(self, call: Call, changed: set[str], piece: str | None = None) -> None:
         output, replace = piece, False
@@ -331,8 +397,27 @@ class Calls:
         else:
             self._emit(ToolCallErrorEvent, error=failure(call, output, code, signal), **ending)
         self._completed(call, output, "answered" if done else "declined")
+        self._end(call)
+
+    def _end(self, call: Call, *, unfinished: bool = False, has_begun: bool = True) -> None:
+        """End a call: keep its last effects for `take_ended_effects`, drop everything else."""
+        if not unfinished and len(self.ended_effects) >= MOST_ENDED:
+            del self.ended_effects[next(iter(self.ended_effects))]
+        call.content = diffs_in(call.content)  # no output
+        found = commands_of(call)
+        self.ended_effects[call.id] = EndedEffects(
+            effects_of(call, self._workspace, self._shells),
+            call.kind,
+            known_input(call),
+            call.risk_level,
+            has_diffs=bool(call.content),
+            has_only_title=found is not None and found.source == "title",
+            hides_command=found is not None and found.source == "none",
+            has_begun=has_begun,
+            is_continued=call.is_continued,
+        )
         self._terminals.let_go(call.id, call.terminals)
-        call.end()
+        call.end(self._turn, unfinished=unfinished)
 
     def _exit(self, call: Call) -> tuple[int | None, str | None]:
         """Exit code and signal of what the call ran: as its agent tells it, else as its last terminal ended."""
@@ -377,7 +462,7 @@ class Calls:
 
     def _completed(self, call: Call, output: str, outcome: str = "answered") -> None:
         """What a call began beside itself ends with it."""
-        self._elicited.discard(call.id)
+        self._elicited.pop(call.id, None)
         questions, call.questions = call.questions, []
         for question_id in questions:
             self._emit_answer(question_id, outcome, output or None)
@@ -386,8 +471,10 @@ class Calls:
 
     def close(self, code: str, message: str) -> None:
         """End every call that its agent left open."""
+        self.ended_effects.clear()  # of calls that were ended before; nothing takes them any more
         for call in self.open():
             self._close(call, code, message)
+        self._closings += 1
         self._elicited.clear()
         self._terminals.sweep(0)
 
@@ -397,6 +484,7 @@ class Calls:
             self._close(self._calls[call_id], "cancelled", message)
 
     def _close(self, call: Call, code: str, message: str) -> None:
+        has_begun = call.executing
         if not call.executing:
             self.execute(call)
         refused = call.rejected and code in ("cancelled", "unfinished")
@@ -413,8 +501,7 @@ class Calls:
             output=self._printed(call) or call.shown or None,
         )
         self._completed(call, message, "cancelled")
-        self._terminals.let_go(call.id, call.terminals)
-        call.end(unfinished=True)
+        self._end(call, unfinished=True, has_begun=has_begun)
 
     def answered(self, question_id: str, outcome: str, answer: Any) -> bool:
         """A question that a tool asked is answered before its call ends; whether there is one."""

@@ -89,14 +89,16 @@ class Terminals:
         return [terminal for terminal in found if terminal is not None and (terminal.ended or terminal.text)]
 
     def let_go(self, call_id: str, ids: Iterable[str]) -> None:
-        """A call that showed them has ended. Those that run are kept, for another call that may name them."""
+        """Release the terminals of an ended call. Those with output are kept until the turn ends, at most `MOST`: a
+        second call may show the same terminal, for example when the hub requested approval for its command."""
         for one in ids:
             terminal = self._known.get(one)
             if terminal is None or terminal.call_id != call_id:
                 continue
             terminal.call_id = None
-            if terminal.ended or not terminal.text:
+            if not terminal.text:
                 del self._known[one]
+        self.sweep()
 
     def sweep(self, most: int = MOST) -> None:
         """Forget those that ended and that no call names, the oldest first, but for so many."""

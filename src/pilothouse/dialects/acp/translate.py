@@ -12,10 +12,12 @@ Nothing is swallowed: what has no event type becomes `custom`, what cannot be re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+from ...acp import schema
 from ...acp.errors import how_it_ended, with_cause
-from ...acp.lenient import Repair
+from ...acp.lenient import Repair, repair
+from ...model.acts import SHELLS, Effects
 from ...model.errors import ACPError, ValidationError
 from ...model.events import (
     DERIVED,
@@ -32,6 +34,7 @@ from ...model.events import (
     SessionStartedEvent,
     UserQuestionEvent,
 )
+from ...model.labels import label_option, quote_code
 from ...model.records import (
     CostBreakdown,
     EnvironmentAgent,
@@ -42,21 +45,76 @@ from ...model.records import (
     SessionSummary,
     TokenUsage,
 )
-from ...model.risk import LEVELS, Risk
+from ...model.risk import Reason, Risk
 from ...model.session import sound
+from ...model.tools import chooses_mode, relative_path
+from ..transcript.limits import shorten_middle
 from .asking import headline, preview, question
-from .call import judged_input, known_input, risk_of
-from .content import as_blocks, to_content
+from .call import Call, known_input
+from .calls import EndedEffects
+from .content import as_blocks, block_text, to_content
+from .effects import (
+    FoundCommands,
+    NamedFiles,
+    commands_of,
+    effects_of,
+    find_named_files,
+    judged_input,
+    prose_of,
+    risk_of,
+)
 from .reading import last_segment, mapping, model_of, permission_of, source_of, string, values_of
 from .resources import rate_limit
 from .stream import Stream
 from .updates import Updates
 
-__all__ = ["Translator"]
+__all__ = ["Requested", "Translator"]
+
+LONGEST_PROSE = 4000
+"""Characters of an agent's own text in a note; the middle of a longer one is left out."""
+
+
+class Requested(NamedTuple):
+    """An open permission request: the effects that it shows, those of its call at that time, and its commands."""
+
+    call_id: str
+    shown: Effects
+    of_call: Effects
+    found: FoundCommands | None
+    prose: str
+    """Text of the request next to its diffs."""
+    is_file_tool: bool
+    files: Mapping[str, str | None]
+    """The texts of the files that it changes, as they were then."""
+    question_ids: tuple[str, ...]
+    """The questions that the tool asks the user."""
+    content: str
+    """The text of its content."""
+    names: NamedFiles
+    """The files that it names, also where it does not show what happens to them."""
+
+    def is_changed(self, now: Effects) -> bool:
+        """Whether the call has other effects now than the request showed.
+
+        Edits are compared by their results, because agents show the same edit with more or less context.
+        """
+        results = now.apply_to(self.files)
+        known = [(effects, effects.apply_to(self.files)) for effects in (self.shown, self.of_call)]
+        for path, result in results.items():
+            others = {one.get(path) for _, one in known} - {None}
+            if result is not None and others and result not in others:
+                return True
+        if self.of_call.is_same(now) or self.shown.covers(now):
+            return False
+        is_known = bool(results) and None not in results.values() and len(results) == len(now.group_edits())
+        return not any(
+            is_known and one == results and (effects.commands, effects.other) == (now.commands, now.other)
+            for effects, one in known
+        )
 
 
 class Translator:
-    """The events of one session.
+    """The events of one session. `shells` are the names of the hub's shells (see `model.acts`).
 
     `status`, `usage`, `cost` and `prefix` take up a session that was left: where it stood, and what the ids of
     messages that the agent does not name begin with, so that they stay different from the earlier ones.
@@ -72,14 +130,21 @@ class Translator:
         cost: CostBreakdown | None = None,
         plan_mode: bool = False,
         prefix: str = "",
+        shells: tuple[str, ...] = SHELLS,
         on_repair: Callable[[Repair], None] | None = None,
     ) -> None:
         self.workspace = workspace
+        self.shells = shells
         self.turn: str | None = None
+        self.period = 0
+        """Counts the turns and the times between them; it grows whenever a turn starts or ends."""
+        self.requested: dict[str, Requested] = {}
+        """The open permission requests by id."""
         self._stream = Stream(session_id, status)
         self._updates = Updates(
             self._stream,
             workspace=workspace,
+            shells=shells,
             usage=usage,
             cost=cost,
             prefix=prefix,
@@ -112,7 +177,7 @@ class Translator:
     def taken_up(self, turn_id: str, updates: Iterable[bytes], now: str) -> None:
         """The turn that was open when this session was left, and what was told of its open calls: they go on."""
         status = self.status
-        self.turn, self._stream.turn = turn_id, True
+        self._set_turn(turn_id)
         for update in updates:
             self._updates.take(update, now)
         self._stream.move(status)
@@ -208,11 +273,15 @@ class Translator:
 
     # -- turns --
 
+    def _set_turn(self, turn_id: str | None) -> None:
+        self.turn, self._stream.turn = turn_id, turn_id is not None
+        self.period += 1
+
     def prompt(self, prompt: Any, now: str, *, turn_id: str, message_id: str | None = None) -> list[ACPEvent]:
         """A prompt is sent to the agent: text, or content blocks."""
         self._stream.now = now
         with self._stream.unsourced():
-            self.turn, self._stream.turn = turn_id, True
+            self._set_turn(turn_id)
             self._custom("pilothouse", "turn_started", {"turnId": turn_id})
             content = [to_content(block) for block in as_blocks(prompt)]
             self._speech.say("user", content, message_id)
@@ -222,7 +291,7 @@ class Translator:
         """A turn began that nobody prompted here; what was said to begin it is `said`."""
         self._stream.now = now
         with self._stream.unsourced():
-            self.turn, self._stream.turn = turn_id, True
+            self._set_turn(turn_id)
             self._custom("pilothouse", "turn_started", {"turnId": turn_id})
         return self._stream.take()
 
@@ -309,7 +378,8 @@ class Translator:
             self._updates.end_sub_agents(message)
 
     def _end(self, stop_reason: str, source: bytes | None) -> list[ACPEvent]:
-        turn, self.turn, self._stream.turn = self.turn, None, False
+        turn = self.turn
+        self._set_turn(None)
         with self._stream.unsourced():
             data = {"turnId": turn or "", "stopReason": stop_reason}
             event = self._custom("pilothouse", "turn_ended", data, because=stop_reason)
@@ -318,20 +388,70 @@ class Translator:
 
     # -- questions to the user --
 
-    def permission(self, params: Any, now: str, *, request_id: str, expires_at: str | None = None) -> list[ACPEvent]:
-        """The agent asks, by `session/request_permission`, whether a tool call may go on."""
+    def effects_of_request(self, params: Any) -> Effects:
+        """The effects that a `session/request_permission` shows, before it is recorded."""
+        asked, _ = permission_of(mapping(params))
+        return effects_of(self._calls.view_of_request(asked), self.workspace, self.shells)
+
+    def effects_of_call(self, call_id: str) -> Effects:
+        """The effects that a call shows now."""
+        call = self._calls.get(call_id)
+        return Effects() if call is None else effects_of(call, self.workspace, self.shells)
+
+    def permission(
+        self,
+        params: Any,
+        now: str,
+        *,
+        request_id: str,
+        expires_at: str | None = None,
+        files: Mapping[str, str | None] | None = None,
+        real_paths: Mapping[str, str] | None = None,
+        notes: Sequence[str] = (),
+        reasons: Sequence[Reason] = (),
+        origin: Literal["agent", "hub"] = "agent",
+        is_renewed: bool = False,
+    ) -> list[ACPEvent]:
+        """The agent asks, by `session/request_permission`, whether a tool call may run.
+
+        `files` are the texts of the files that it would change, by absolute path; `real_paths` are the paths that
+        differ after links are resolved; `notes` and `reasons` are added to the request's own. `is_renewed`: the call
+        changed since the agent asked, so its current state is shown. Adds the request to `requested`.
+        """
         self._stream.now = now
         self._speech.close()
         wire = mapping(params)
         asked, options = permission_of(wire)
         # a call that nothing else announced reaches consumers of updates through what is made of these events
         self._stream.source = DERIVED if self._calls.is_open(asked.tool_call_id) else None
-        call, view = self._calls.asked(asked)
+        call, view = self._calls.asked(asked, is_act=origin == "hub")
+        view = call if is_renewed else view
         self._approvals[request_id] = call.id
         self._stream.waiting[request_id] = "waiting_for_approval"
         self._calls.execute(call, requires_approval=True)
         tool_input = known_input(view)
-        risk = max(risk_of(view, self.workspace), risk_of(call, self.workspace), key=severity)
+        shown, found_reasons = preview(view, judged_input(view), self.workspace, files, real_paths)
+        of_call = risk_of(call, self.workspace).reasons if origin == "agent" else ()
+        risk = Risk([*risk_of(view, self.workspace).reasons, *of_call, *found_reasons, *reasons])
+        requested = Requested(
+            call.id,
+            effects_of(view, self.workspace, self.shells),
+            effects_of(call, self.workspace, self.shells),
+            commands_of(view),
+            prose_of(view),
+            view.category in ("file_write", "file_edit"),
+            files or {},
+            tuple(call.questions),
+            block_text(view.content).strip(),
+            find_named_files(view, self.workspace),
+        )
+        self.requested[request_id] = requested
+        notes = [*notes, *_describe_extras(requested)]
+        if is_renewed:
+            own = Call(call.id, now)
+            own.merge(asked)
+            risk = Risk([*risk.reasons, *risk_of(own, self.workspace).reasons])
+            notes += _describe_original(own, call, self.workspace)
         event = self._stream.emit(
             ApprovalRequestedEvent,
             request_id=request_id,
@@ -341,13 +461,54 @@ class Translator:
             description=headline(view, tool_input, self.workspace),
             risk_level=risk.level,
             expires_at=expires_at,
-            preview=preview(view, judged_input(view, tool_input), self.workspace),
-            options=options,
+            preview=shown,
+            options=[label_option(option) for option in options],
             risk_reasons=[str(reason) for reason in risk.reasons],
+            notes=list(notes),
+            origin=origin,
+            chooses_mode=chooses_mode(view.name) and not requested.shown.commands and not requested.shown.edits,
         )
-        event.source = source_of(params)
+        event.source = source_of(params) if origin == "agent" and not is_renewed else None
         self._stream.source = DERIVED
         return self._stream.take()
+
+    def update_act(self, fields: Mapping[str, Any], now: str) -> list[ACPEvent]:
+        """Update the entry of an act that the hub asked about, with the fields of a `tool_call_update`."""
+        self._stream.now = now
+        self._speech.close()
+        update, _ = repair(schema.ToolCallUpdate, dict(fields), "act")
+        with self._stream.unsourced():
+            self._calls.update(update, announced=False)
+        return self._stream.take()
+
+    def take_ended_effects(self, call_id: str) -> EndedEffects | None:
+        """The effects that a call showed when it ended, once. Call this right after the update that ended it."""
+        return self._calls.ended_effects.pop(call_id, None)
+
+    def find_changed_requests(self) -> list[str]:
+        """The open requests whose call has other effects now than they show."""
+        changed = []
+        for request_id, requested in self.requested.items():
+            call = self._calls.get(requested.call_id)
+            if call is None or call.ended or request_id not in self._approvals:
+                continue
+            now = effects_of(call, self.workspace, self.shells)
+            if requested.is_changed(now):
+                changed.append(request_id)
+        return changed
+
+    def find_call(self, act: Effects) -> str | None:
+        """The open call that an act belongs to by its command or its file; None if there is none, or more than one.
+
+        It only decides where the act is shown.
+        """
+        lines, paths = {one.line for one in act.commands}, {edit.path for edit in act.edits}
+        found = []
+        for call in self._calls.open():
+            effects = effects_of(call, self.workspace, self.shells)
+            if lines & {one.line for one in effects.commands} or paths & {edit.path for edit in effects.edits}:
+                found.append(call.id)
+        return found[0] if len(found) == 1 else None
 
     def resolve(
         self,
@@ -360,9 +521,13 @@ class Translator:
         option_id: str | None = None,
         decided_by: str | None = None,
         device_id: str | None = None,
+        is_renewed: bool = False,
     ) -> list[ACPEvent]:
-        """A permission was decided. Deciding one that is not pending gives no event. A call that nobody asks for any
-        more ends with that, unless it belongs to a turn, which ends it."""
+        """A permission was decided. Deciding one that is not pending gives no event.
+
+        A call outside of any turn ends when its last request is cancelled, unless the user is asked again
+        (`is_renewed`).
+        """
         if resolved_by not in _DECIDERS:
             raise ValidationError(f"Expected one of {', '.join(_DECIDERS)}; got {resolved_by!r}", "resolved_by")
         self._stream.now = now
@@ -378,12 +543,14 @@ class Translator:
                     decided_by=decided_by,
                     device_id=device_id,
                 )
-                if resolved_by == "cancelled" and self.turn is None and call_id not in self._approvals.values():
+                is_last = self.turn is None and call_id not in self._approvals.values()
+                if resolved_by == "cancelled" and is_last and not is_renewed:
                     self._calls.withdraw(call_id, reason or "The request was withdrawn.")
         return self._stream.take()
 
     def _resolved(self, request_id: str, *, approved: bool, **fields: Any) -> None:
         call_id = self._approvals.pop(request_id)
+        self.requested.pop(request_id, None)
         self._stream.waiting.pop(request_id, None)
         call = self._calls.get(call_id)
         if call is not None and fields["resolved_by"] != "cancelled":
@@ -487,9 +654,34 @@ class Translator:
         return self._stream.emit(CustomEvent, because=because, namespace=namespace, event_name=name, data=data)
 
 
+def _describe_extras(requested: Requested) -> list[str]:
+    """Notes on what a request contains besides its preview."""
+    found, shown = requested.found, requested.shown
+    notes = []
+    if found is not None and shown.edits:
+        lines = "; ".join(map(quote_code, found.lines)) or "(not shown)"
+        notes.append(f"Not covered by this approval: the request also contains the command {lines}")
+    elif shown.edits and shown.other and not requested.is_file_tool and all(e.new is not None for e in shown.edits):
+        notes.append(f"The request also contains: {quote_code(shorten_middle(shown.other, 1000))}")
+    prose = requested.prose if found is None else found.prose
+    if prose:
+        notes.append(f"The agent adds: {shorten_middle(prose, LONGEST_PROSE)}")
+    return notes
+
+
+def _describe_original(own: Call, call: Call, workspace: str | None) -> list[str]:
+    """Notes on what a request itself asks for, if its call shows something else by now."""
+    before, now = effects_of(own, workspace), effects_of(call, workspace)
+    if before.is_same(now) or now.covers(before):
+        return []
+    found = commands_of(own)
+    if found is not None and found.lines:
+        return [f"The request itself asks for: {'; '.join(map(quote_code, found.lines))}"]
+    if before.edits:
+        paths = ", ".join(dict.fromkeys(relative_path(edit.path, workspace) for edit in before.edits))
+        return [f"The request itself shows another change of {quote_code(paths)}"]
+    return [f"The request itself asks for: {quote_code(shorten_middle(before.other, 1000))}"] * bool(own.input)
+
+
 _DECIDERS = ("user", "policy", "timeout", "cancelled")
 _ERRORS: Mapping[int, str] = {-32000: "auth_required", -32002: "not_found", -32800: "cancelled"}
-
-
-def severity(risk: Risk) -> int:
-    return LEVELS.index(risk.level)

@@ -63,6 +63,7 @@ class Updates:
         stream: Stream,
         *,
         workspace: str | None,
+        shells: tuple[str, ...],
         usage: TokenUsage | None,
         cost: CostBreakdown | None,
         prefix: str,
@@ -70,7 +71,7 @@ class Updates:
     ) -> None:
         self._stream = stream
         self.speech = Speech(stream, prefix)
-        self.calls = Calls(stream, workspace)
+        self.calls = Calls(stream, workspace, shells)
         self.resources = Resources(stream, usage, cost)
         self._sub_agents: set[str] = set()
         self._on_repair = on_repair

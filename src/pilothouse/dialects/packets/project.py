@@ -32,6 +32,7 @@ from ...model.events import (
     ToolCallStartEvent,
     UserQuestionEvent,
 )
+from ...model.labels import label_option
 from ...model.records import CommandOutput, FileDiff, MessageContent, SearchResults, ToolStructuredOutput
 from ...model.tools import kind_of_category, packet_kind
 from ..acp.content import to_block
@@ -305,7 +306,12 @@ def _artifact(event: CustomEvent) -> Made:
 _ABOUT = ("preview_url", "download_url", "mime_type", "size_bytes")
 
 
-_approval_requested = _ask("approval_requested")
+def _approval_requested(event: ApprovalRequestedEvent) -> list[Made]:
+    (packet,) = _ask("approval_requested")(event)
+    packet["options"] = [msgspec.to_builtins(label_option(option)) for option in event.options]
+    return [packet]
+
+
 _question_requested = _ask("question_requested")
 
 _MAKERS: dict[type[Event], Callable[[Any], list[Made]]] = {

@@ -270,7 +270,11 @@ class ArtifactCreated(Packet):
 
 
 class ApprovalRequested(Packet):
-    """A decision is needed. Not in the documents: their agents asked nobody."""
+    """A decision is needed; not part of the documented packets.
+
+    Of an option, `label` is the hub's label for what it does; `name` is the agent's own label, and `isMisleading` is
+    true if that says the opposite. `notes` are written by the hub.
+    """
 
     TYPE: ClassVar[str] = "approval_requested"
 
@@ -285,6 +289,12 @@ class ApprovalRequested(Packet):
     preview: dict[str, Any] | None = None
     options: list[dict[str, Any]] = []
     expires_at: str | None = None
+    notes: list[str] = []
+    origin: str = "agent"
+    rule_offers: list[dict[str, Any]] = []
+    rule_refusal: str | None = None
+    question_ids: list[str] = []
+    chooses_mode: bool = False
     field_meta: Meta = field(name="_meta", default=None)
 
 

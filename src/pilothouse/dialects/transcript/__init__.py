@@ -26,7 +26,7 @@ from .entries import (
 from .export import to_json, to_markdown
 from .groups import group_items
 from .heads import VERBS
-from .limits import WHOLE, Limits, clip
+from .limits import WHOLE, Limits, clip, shorten_lines, shorten_middle
 from .view import entry_of, transcript
 
 __all__ = [
@@ -52,6 +52,8 @@ __all__ = [
     "clip",
     "entry_of",
     "group_items",
+    "shorten_lines",
+    "shorten_middle",
     "to_json",
     "to_markdown",
     "transcript",

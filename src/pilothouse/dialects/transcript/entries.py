@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ...acp.naming import camel
 from ...model.errors import ACPError
-from ...model.records import ApprovalPreview, ChangeType, MessageContent, Option, Todo
+from ...model.records import ApprovalPreview, ChangeType, MessageContent, Option, RuleOffer, Todo
 
 __all__ = [
     "ApprovalEntry",
@@ -133,6 +133,11 @@ class QuestionEntry(Entry, tag="question"):
 
 
 class ApprovalEntry(Entry, tag="approval"):
+    """A request for a decision. `notes` are the hub's own sentences about it, shown with the request.
+
+    `rule_offers` are the rules that "always" can store; `question_ids` are questions that the approval answers.
+    """
+
     request_id: str
     tool_call_id: str
     tool_name: str
@@ -148,6 +153,11 @@ class ApprovalEntry(Entry, tag="approval"):
     risk_reasons: list[str] = []
     preview: ApprovalPreview | None = None
     expires_at: str | None = None
+    notes: list[str] = []
+    origin: str = "agent"
+    rule_offers: list[RuleOffer] = []
+    rule_refusal: str | None = None
+    question_ids: list[str] = []
 
 
 class NotificationEntry(Entry, tag="notification"):

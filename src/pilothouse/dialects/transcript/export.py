@@ -26,7 +26,7 @@ from .entries import (
 )
 from .limits import Limits
 from .markdown import code, fenced, plain, prose, quoted
-from .texts import duration, ending, is_told, unfenced
+from .texts import duration, ending, is_told, shown, unfenced
 from .view import transcript
 
 __all__ = ["to_json", "to_markdown"]
@@ -113,7 +113,7 @@ _MARKS = {"completed": "✓", "failed": "✗", "cancelled": "⊘"}
 def _tool(entry: ToolCallEntry) -> Iterator[str]:
     took = f" · {duration(entry.duration)}" if entry.duration else ""
     head = f"**{_MARKS.get(entry.status, '…')} {plain(entry.verb)}**"
-    what = code(entry.detail) or plain(entry.name)
+    what = code(shown(entry.detail)) or plain(entry.name)
     yield " ".join(part for part in (head, what, f"({plain(entry.status)}{took})") if part)
     for diff in entry.diffs:
         yield from _diff(diff)
@@ -164,7 +164,9 @@ def _approval(entry: ApprovalEntry) -> Iterator[str]:
     by = entry.decided_by or entry.resolved_by
     who = f" by {plain(by)}" if by and outcome not in ("waiting", by) else ""
     why = f": {plain(entry.reason)}" if entry.reason and outcome != "cancelled" else ""
-    yield f"**Approval** {plain(entry.description or entry.tool_name)} — {outcome}{who}{why}"
+    yield f"**Approval** {plain(shown(entry.description or entry.tool_name))} — {outcome}{who}{why}"
+    if entry.notes:
+        yield "\n".join(f"- {plain(shown(note))}" for note in entry.notes)
 
 
 def _notification(entry: NotificationEntry) -> Iterator[str]:

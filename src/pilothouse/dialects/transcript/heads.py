@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from ...model.session import ToolCall
 from ...model.tools import command_text, file_paths, relative_path
+from .limits import shorten_middle
 
 __all__ = ["FALLBACK", "VERBS", "detail_of", "verb_of"]
 
@@ -75,6 +77,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "AskUserQuestion": ("question",),
 }
 _LENGTH = 200
+_BLANKS = re.compile(r"(?:[ \t\n]|\r\n)+")
 
 
 def detail_of(tool: str, call: ToolCall, arguments: Any, workspace: str) -> str:
@@ -104,5 +107,10 @@ def _located(call: ToolCall) -> list[str]:
 
 
 def _one_line(text: str) -> str:
-    head = " ".join(text[: 4 * _LENGTH].split())
-    return head if len(head) <= _LENGTH and len(text) <= 4 * _LENGTH else head[: _LENGTH - 1] + "…"
+    """A text on one line. Only spaces, tabs and line ends are joined: other white space is made visible later."""
+    if len(text) <= 8 * _LENGTH:
+        return shorten_middle(_BLANKS.sub(" ", text).strip(" "), _LENGTH)
+    # of a long text, which may be drawn many times a second, only the ends are read
+    ends = (_BLANKS.sub(" ", text[:_LENGTH]).lstrip(" "), _BLANKS.sub(" ", text[-_LENGTH:]).rstrip(" "))
+    head, tail = ends[0][: _LENGTH // 2], ends[1][-_LENGTH // 2 :]
+    return f"{head} … {len(text) - len(head) - len(tail):,} characters left out … {tail}"

@@ -31,6 +31,7 @@ from .entries import (
     ToolCallEntry,
     TurnEndEntry,
 )
+from .limits import shorten_middle
 from .texts import clean, duration, ending, is_told, shown, totals, unfenced
 from .view import transcript
 
@@ -113,7 +114,8 @@ def _text(entry: TextEntry) -> Iterator[str]:
             yield f'<p><img alt="" src="{escape(block.url)}"></p>'
         elif block.__struct_config__.tag != "text":
             where = getattr(block, "url", None) or getattr(block, "uri", "")
-            yield f'<p class="dim">[{escape(str(block.__struct_config__.tag))} {escape(str(where)[:200])}]</p>'
+            about = f"{block.__struct_config__.tag} {shorten_middle(shown(str(where)), 200)}"
+            yield f'<p class="dim">[{escape(about)}]</p>'
 
 
 def _thinking(entry: ThinkingEntry) -> Iterator[str]:
@@ -161,7 +163,7 @@ def _approval(entry: ApprovalEntry) -> Iterator[str]:
     why = " — ".join(filter(None, [f"{outcome} by {by}" if by else outcome, entry.reason or ""]))
     if entry.resolved_by == "cancelled":
         why = "cancelled"
-    reasons = "".join(f"<li>{escape(shown(reason))}</li>" for reason in entry.risk_reasons)
+    reasons = "".join(f"<li>{escape(shown(reason))}</li>" for reason in (*entry.notes, *entry.risk_reasons))
     head = f"? {escape(shown(entry.description or entry.tool_name))} "
     head += f'<span class="dim">{escape(entry.risk_level)} risk · {escape(clean(why))}</span>'
     yield _folded(head, f"<ul>{reasons}</ul>" if reasons else "")

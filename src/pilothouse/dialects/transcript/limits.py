@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-__all__ = ["WHOLE", "Clipped", "Limits", "clip", "clip_lines", "clip_values"]
+__all__ = [
+    "WHOLE",
+    "Clipped",
+    "Limits",
+    "clip",
+    "clip_lines",
+    "clip_values",
+    "shorten_lines",
+    "shorten_middle",
+]
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -50,6 +60,28 @@ def clip(text: str, limit: int | None) -> Clipped:
     before, after = text[:head], text[tail:]
     glue = "\n" if before and not before.endswith("\n") else ""
     return Clipped(f"{before}{glue}… {about} left out …\n{after}", omitted)
+
+
+def shorten_middle(text: str, limit: int) -> str:
+    """A line of at most about `limit` characters: head and tail, with the number of characters left out between.
+
+    Neither end can be pushed out of sight. The note comes on top of the limit.
+    """
+    head = limit - limit // 2
+    omitted = len(text) - limit
+    if omitted <= 0:
+        return text
+    return f"{text[:head]} … {omitted:,} character{'s' * (omitted > 1)} left out … {text[len(text) - limit // 2 :]}"
+
+
+def shorten_lines(lines: Sequence[str], limit: int) -> list[str]:
+    """At most `limit` lines of a text, two thirds of them its head, and a line with the number left out between."""
+    omitted = len(lines) - limit
+    if omitted <= 0:
+        return list(lines)
+    tail = limit // 3
+    note = f"… {omitted:,} line{'s' * (omitted > 1)} left out …"
+    return [*lines[: limit - tail], note, *lines[len(lines) - tail :]]
 
 
 def _near(line_end: int, position: int, limit: int) -> int:

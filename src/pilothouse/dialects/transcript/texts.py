@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from ...model.labels import make_visible
 from ...model.records import TokenUsage
 from ...model.session import Session
 
@@ -31,8 +32,6 @@ _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]|\x9b[0-?]*[@-~]"
 )
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-# characters that turn the direction of text, or cannot be seen: a command must not look like another
-_HIDDEN = re.compile(r"[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
 
 
 def clean(text: str) -> str:
@@ -44,14 +43,8 @@ def clean(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """Text on which somebody decides: what could hide something in it is made visible, nothing is taken away."""
-    text = _CONTROLS.sub(lambda found: _picture(found[0]), text.replace("\r\n", "\n"))
-    return _HIDDEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text).expandtabs(4)
-
-
-def _picture(control: str) -> str:
-    code = ord(control)
-    return chr(0x2400 + code) if code < 0x20 else "␡" if code == 0x7F else f"⟨U+{code:04X}⟩"
+    """Text that a user reads before a decision: hidden characters are shown by their code, and nothing is removed."""
+    return make_visible(text.replace("\r\n", "\n")).expandtabs(4)
 
 
 def title_of(text: str) -> str:

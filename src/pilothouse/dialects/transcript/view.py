@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from ...model.labels import label_option
 from ...model.records import TextContent, Todo
 from ...model.session import (
     Approval,
@@ -252,9 +253,11 @@ def _question(item: Question, session: Session, limits: Limits) -> QuestionEntry
 
 
 def _approval(item: Approval, session: Session, limits: Limits) -> ApprovalEntry:
-    return ApprovalEntry(
+    entry = ApprovalEntry(
         **_head(item, f"approval:{item.request_id}"), pending=item.pending, **_same(item, ApprovalEntry)
     )
+    entry.options = [label_option(option) for option in item.options]  # old logs have options without a label
+    return entry
 
 
 def _notification(item: Notification, session: Session, limits: Limits) -> NotificationEntry:

@@ -1,4 +1,4 @@
-"""What a tool call is about, as far as a policy cares: a command, reading, writing, searching, or something else.
+"""Tool calls as a policy sees them: a command, reading, writing, searching, fetching, or other.
 
 The input decides before the name does: whatever carries a command is judged as a command, however harmless the tool
 calls itself. Paths are looked for under every key that sounds like one, because a path that is missed is a path that
@@ -12,11 +12,21 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from ..tools import canonical_name, command_text, file_paths
+from ..tools.commands import (
+    DIRECTORY_MEMBERS,
+    VARIABLE_MEMBERS,
+    find_commands,
+    find_other_texts,
+    is_empty,
+    is_nested_command,
+    parse_json_input,
+    simplify_key,
+)
 from ..tools.names import spelling
 
-__all__ = ["Call", "read_call"]
+__all__ = ["Call", "needs_exact_arguments", "read_call"]
 
-Kind = Literal["command", "reads", "writes", "searches", "web", "other"]
+Kind = Literal["command", "reads", "writes", "searches", "web_search", "fetch", "other"]
 
 _KINDS: dict[str, Kind] = {
     "Read": "reads",
@@ -24,7 +34,8 @@ _KINDS: dict[str, Kind] = {
     "Glob": "searches",
     "Grep": "searches",
     "Search": "searches",
-    "WebSearch": "web",
+    "WebSearch": "web_search",
+    "WebFetch": "fetch",
     "Write": "writes",
     "Edit": "writes",
     "MultiEdit": "writes",
@@ -49,24 +60,19 @@ _PATH_KEYS = re.compile(
 )
 # these sound like a path and are text, a switch or a number
 _TEXT_KEYS = re.compile(r"text|content|type|mode|count|limit|max|head|line|encoding|format|description", re.IGNORECASE)
-# what a shell tool may take besides its command, and that changes what the command does
-_ENVIRONMENT_KEYS = re.compile(r"env(?:ironment)?(?:_?vars|_?variables)?", re.IGNORECASE)
-_OTHER_SHELL = re.compile(r"shell|executable|interpreter|dangerously_?disable_?sandbox|sandbox_?permissions|"
-                          r"with_escalated_permissions|user|stdin|input|chars", re.IGNORECASE)  # fmt: skip
-_MORE_CODE = re.compile(
-    r"(?i:(?:^|_)(?:commands?|cmds?|scripts?|code|program|args?|argv|arguments)(?:$|_))|(?:Command|Cmd|Script|Code)s?$"
-)
 # a tool for reading that is given something to write does not only read
 _WRITES = re.compile(
     r"contents?|(?:old|new)_?(?:string|str|text)|write|edits?|save.*|output_?(?:path|file)", re.IGNORECASE
 )
 _DELETES = re.compile(r"^\s*\*{3}\s*Delete File:", re.IGNORECASE | re.MULTILINE)
-_DIRECTORY_KEYS = re.compile(r"cwd|work_?dir|working_?dir(?:ectory)?|dir(?:ectory|_path)?|path", re.IGNORECASE)
 MAX_DEPTH = 12
 
 
 class Call(NamedTuple):
-    """A tool call as a policy sees it; `doubt` says why it can be covered by no rule at all."""
+    """A tool call as a policy sees it; `doubt` says why no rule can cover it. `raw` is the input as it came.
+
+    `is_shell`: its tool runs commands on this machine. Rules for commands do not allow those of any other tool.
+    """
 
     name: str
     tool: str
@@ -75,10 +81,12 @@ class Call(NamedTuple):
     directories: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     doubt: str | None = None
+    raw: object = None
+    is_shell: bool = False
 
 
 def read_call(name: object, raw: object) -> Call:
-    """What a call is about; never raises, whatever the input is."""
+    """Read a tool call as a policy sees it; never raises, whatever the input is."""
     label = name if isinstance(name, str) else ""
     tool = canonical_name(label)
     if not label or not label.isascii() or not label.isprintable():
@@ -90,7 +98,7 @@ def read_call(name: object, raw: object) -> Call:
     verb = _editor_verb(tool, raw)
     if verb:
         kind = verb
-    elif kind == "command" or isinstance(raw, Mapping):
+    elif kind == "command" or _may_carry_commands(raw):
         text = command_text(raw)
         if text is not None or kind == "command":
             return _command(label, tool, text, raw)
@@ -102,42 +110,58 @@ def read_call(name: object, raw: object) -> Call:
         doubt = "it carries something to write"
     if kind == "writes" and any(isinstance(text, str) and _DELETES.search(text) for _, text, _ in _leaves(raw, "", 0)):
         doubt = "it deletes a file"
-    return Call(label, tool, kind, paths=paths, doubt=doubt)
+    return Call(label, tool, kind, paths=paths, doubt=doubt, raw=raw)
+
+
+def needs_exact_arguments(name: object, raw: object) -> bool:
+    """Whether a call has a command and its tool is not a shell: only a rule with all of its arguments can allow it."""
+    call = read_call(name, raw)
+    return call.kind == "command" and not call.is_shell
+
+
+def _may_carry_commands(raw: object) -> bool:
+    """Whether an input is an object, holds one as JSON, or is a list of some; plain text is not a command by itself."""
+    return isinstance(raw, Mapping) or parse_json_input(raw) is not None or _is_list_of_objects(raw)
+
+
+def _is_list_of_objects(raw: object) -> bool:
+    return isinstance(raw, list) and any(isinstance(item, Mapping | list) for item in raw)
 
 
 def _editor_verb(tool: str, raw: object) -> Kind | None:
-    if tool != "Edit" or not isinstance(raw, Mapping):
+    if tool != "Edit" or not isinstance(raw, Mapping) or is_nested_command(raw):
         return None
     carriers = [key for key in raw if isinstance(key, str) and _COMMAND_KEYS.fullmatch(key)]
     return _EDITOR_VERBS.get(str(raw["command"])) if carriers == ["command"] else None
 
 
 def _command(name: str, tool: str, text: str | None, raw: object) -> Call:
+    """A call with a command.
+
+    Rules for commands cover only calls of a shell whose other members are known to be harmless.
+    """
     if text is None:
-        return Call(name, tool, "command", doubt="it names no command")
+        return Call(name, tool, "command", doubt="it names no command", raw=raw)
+    is_shell = _KINDS.get(tool) == "command"
     directories: list[str] = []
     doubt = "its shell is not one that can be read here" if spelling(name) in _FOREIGN_SHELLS else None
-    for key, value in raw.items() if isinstance(raw, Mapping) else ():
-        if not isinstance(key, str) or value in (None, "", False, [], {}):
+    for key, value in raw.items() if isinstance(raw, Mapping) and is_shell else ():
+        if not isinstance(key, str) or is_empty(value) or value is False:
             continue
-        if _ENVIRONMENT_KEYS.fullmatch(key):
+        plain = simplify_key(key)
+        if plain in VARIABLE_MEMBERS:
             doubt = "it sets environment variables"
-        elif _OTHER_SHELL.fullmatch(key):
-            doubt = f"its `{key}` changes how the command runs"
-        elif _MORE_CODE.search(key) and not isinstance(value, bool | int | float) and not _is_read(key, value):
-            doubt = f"its `{key}` may hold another command"
-        elif _DIRECTORY_KEYS.fullmatch(key):
+        elif plain in DIRECTORY_MEMBERS:
             if not isinstance(value, str):
                 doubt = f"its `{key}` is not a path"
             else:
                 directories.append(value)
-    return Call(name, tool, "command", text, tuple(directories), doubt=doubt)
-
-
-def _is_read(key: str, value: object) -> bool:
-    """Whether `command_text` has looked at a member: then it is part of the command."""
-    alone = command_text({key: value})
-    return alone is not None or (key in {"args", "arguments"} and isinstance(value, list))
+    if is_nested_command(raw) or _is_list_of_objects(raw):
+        # denials match such a command; how the agent uses the rest of the input is not known
+        doubt = "its command is nested inside another argument"
+    elif is_shell and doubt is None and (others := find_other_texts(raw, find_commands(raw))):
+        doubt = f"its `{others[0][0]}` may change how the command runs"
+    return Call(name, tool, "command", text, tuple(directories), doubt=doubt, raw=raw, is_shell=is_shell)
 
 
 def _paths(raw: object, *, pattern: bool) -> tuple[tuple[str, ...], bool]:

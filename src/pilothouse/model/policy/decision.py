@@ -14,14 +14,17 @@ from msgspec import Struct
 
 from ..errors import ValidationError
 from ..shell import Script, parse
+from ..tools import file_paths
+from .arguments import are_same_arguments
 from .calls import Call, read_call
 from .denial import MAYBE
 from .files import cover_path, search_refusal
-from .globs import command_glob, generous, is_wild, path_glob, tool_name_matches
+from .globs import generous, is_wild, path_glob, tool_name_matches
 from .moves import Site, foreign, leaves_workspace, moves_to
 from .places import path_denied, path_free, place
-from .rules import Policy, Rule, compile_policy, parse_policy
-from .scripts import Judge, script_denied, shown
+from .rules import Policy, Rule, check_rule, compile_policy, parse_policy
+from .scripts import Judge, mentions_denied, script_denied, shown
+from .web import fetched_origin, mentions_origin, parse_origin
 
 __all__ = ["Decision", "decide"]
 
@@ -35,6 +38,8 @@ class Decision(Struct, frozen=True):
     outcome: Outcome
     rule: str | None = None
     reason: str = ""
+    may_be_denied: bool = False
+    """Whether a rule may deny it, which is not known before it runs; only the user can allow it."""
 
     @property
     def allowed(self) -> bool:
@@ -67,17 +72,9 @@ def decide(
 def _rules(policy: object) -> Rules:
     if isinstance(policy, list | tuple) and all(isinstance(rule, Rule) for rule in policy):
         for rule in policy:
-            _readable(rule)
+            check_rule(rule)
         return tuple(policy)
     return compile_policy(parse_policy(policy))
-
-
-def _readable(rule: Rule) -> None:
-    readers = {"commands": command_glob, "reads": path_glob, "writes": path_glob}
-    try:
-        readers.get(rule.subject, str)(rule.pattern) if rule.pattern is not None else None
-    except ValueError as error:
-        raise ValidationError(str(error), rule.source or rule.subject) from None
 
 
 def _pick(rules: Rules, effect: str, *subjects: str) -> list[Rule]:
@@ -87,20 +84,28 @@ def _pick(rules: Rules, effect: str, *subjects: str) -> list[Rule]:
 # Sentences -----------------------------------------------------------------------------------------------------------
 
 
-def _ask(what: str, why: str) -> Decision:
-    return Decision("ask", None, f"Ask: {shown(what)} is not covered by a rule{', because ' + why if why else ''}.")
+def _ask(what: str, why: str, *, may_be_denied: bool = False) -> Decision:
+    reason = f"Ask: {shown(what)} is not covered by a rule{', because ' + why if why else ''}."
+    return Decision("ask", None, reason, may_be_denied)
+
+
+def _rule_text(rule: Rule) -> str:
+    if rule.pattern is None:
+        return rule.label
+    return f"{shown(rule.pattern)} with exactly these arguments" if rule.arguments is not None else shown(rule.pattern)
 
 
 def _deny(what: str, rule: Rule) -> Decision:
-    pattern = f"matches the rule {shown(rule.pattern)}" if rule.pattern is not None else f"falls under `{rule.label}`"
-    return Decision("deny", rule.label, f"Denied: {shown(what)} {pattern}.")
+    name = _rule_text(rule)
+    why = f"matches the rule {name}" if rule.pattern is not None else f"falls under `{name}`"
+    return Decision("deny", rule.label, f"Denied: {shown(what)} {why}.")
 
 
 def _allow(what: str, used: list[Rule]) -> Decision:
     if not used:
         return Decision("allow", "no rule needed", f"Allowed: {shown(what)} does nothing.")
     labels = list(dict.fromkeys(rule.label for rule in used))
-    patterns = list(dict.fromkeys(shown(rule.pattern) if rule.pattern is not None else rule.label for rule in used))
+    patterns = list(dict.fromkeys(_rule_text(rule) for rule in used))
     if len(patterns) == 1:
         why = f"matches the rule {patterns[0]}" if used[0].pattern is not None else f"falls under `{patterns[0]}`"
     else:
@@ -110,55 +115,91 @@ def _allow(what: str, used: list[Rule]) -> Decision:
 
 # Tools ---------------------------------------------------------------------------------------------------------------
 
-_DENIED_BY = {"reads": ("reads",), "writes": ("writes",), "searches": ("searches", "reads"), "web": ("searches",)}
+_DENIED_BY = {
+    "reads": ("reads",),
+    "writes": ("writes",),
+    "searches": ("searches", "reads"),
+    "web_search": ("searches",),
+}
 
 
 def _decide_tool(rules: Rules, call: Call, workspace: str | None) -> Decision:
     what = f"{call.name or 'the tool'} {' '.join(call.paths)}".strip()
-    for rule in _pick(rules, "deny", "tools", *_DENIED_BY.get(call.kind, ("reads", "writes"))):
+    for rule in _pick(rules, "deny", "tools", *_DENIED_BY.get(call.kind, ("reads", "writes", "web"))):
         if _tool_denied(rule, call, workspace):
             return _deny(what, rule)
     if call.doubt:
         return _ask(what, call.doubt)
     named = _pick(rules, "allow", "tools")
     if call.kind == "other":
-        answer, used = _other(named, call, workspace)
+        answer, used = _named(named, call, workspace)
     else:
-        subjects = {"web": ("searches",), "reads": ("reads", "searches") if call.tool == "LS" else ("reads",)}
+        subjects = {
+            "web_search": ("searches",),
+            "fetch": ("web",),
+            "reads": ("reads", "searches") if call.tool == "LS" else ("reads",),
+        }
         covering = _pick(rules, "allow", *subjects.get(call.kind, (call.kind,)))
         answer, used = _covered(covering, call, workspace)
         if answer is not None:
-            # a tool that reads or writes must be named in full
-            literal = [rule for rule in named if rule.pattern and not is_wild(rule.pattern)]
-            other, found = _other(literal, call, workspace)
-            answer, used = (None, found) if other is None else (answer, used)
+            if call.kind != "fetch":
+                # a tool that reads or writes must be named in full
+                named = [rule for rule in named if rule.arguments is not None or not is_wild(rule.pattern or "*")]
+            other, found = _named(named, call, workspace)
+            answer, used = (None, found) if other is None else (answer or other, used)
     return _allow(what, used) if answer is None else _ask(what, answer)
 
 
 def _tool_denied(rule: Rule, call: Call, workspace: str | None) -> bool:
     if rule.subject == "tools":
-        pattern = rule.pattern or "*"
-        return any(tool_name_matches(generous(pattern), generous(name)) for name in (call.name, call.tool))
+        return _is_denied_tool(rule, call)
     if rule.pattern is None:
-        return rule.subject == call.kind or (rule.subject == "searches" and call.kind == "web")
+        kinds = {"searches": ("searches", "web_search"), "web": ("fetch",)}
+        return call.kind in kinds.get(rule.subject, (rule.subject,))
+    if rule.subject == "web":
+        return mentions_origin(call.raw, parse_origin(rule.pattern), everywhere=call.kind == "fetch")
     glob = path_glob(rule.pattern)
     return any(path_denied(glob, path, workspace) for path in call.paths)
 
 
-def _other(named: list[Rule], call: Call, workspace: str | None) -> tuple[str | None, list[Rule]]:
-    rule = next((one for one in named if one.pattern and tool_name_matches(one.pattern, call.name)), None)
-    if rule is None or not call.name.isascii():
-        return "", []
-    for path in call.paths:
-        if (answer := path_free(path, workspace, writing=call.kind != "reads")) is not None:
-            return answer, []
-    return None, [rule]
+def _is_denied_tool(rule: Rule, call: Call) -> bool:
+    """Whether a denial names the tool, in any spelling, and, if it names arguments, exactly these."""
+    pattern = generous(rule.pattern or "*")
+    names = (generous(call.name), generous(call.tool))
+    if rule.arguments is None:
+        return any(tool_name_matches(pattern, name) for name in names)
+    return pattern in names and are_same_arguments(rule.arguments, call.raw)
+
+
+def _named(named: list[Rule], call: Call, workspace: str | None) -> tuple[str | None, list[Rule]]:
+    """Why no rule that names the tool covers the call, or the rule that does."""
+    why = ""
+    for rule in named if call.name.isascii() else ():
+        if rule.arguments is None:
+            fits = bool(rule.pattern) and tool_name_matches(rule.pattern or "", call.name)
+            paths: Sequence[str] = call.paths
+        else:
+            # a rule with arguments fits one tool name exactly, and its arguments name every path
+            fits = rule.pattern == call.name and are_same_arguments(rule.arguments, call.raw)
+            paths = file_paths(call.raw)
+        if not fits:
+            continue
+        answers = (path_free(path, workspace, writing=call.kind != "reads") for path in paths)
+        answer = next((one for one in answers if one is not None), None)
+        if answer is None:
+            return None, [rule]
+        why = why or answer
+    return why, []
 
 
 def _covered(rules: list[Rule], call: Call, workspace: str | None) -> tuple[str | None, list[Rule]]:
     if not rules:
         return "", []
-    if call.kind in ("searches", "web"):
+    if call.kind == "fetch":
+        origin = fetched_origin(call.raw)
+        fits = [rule for rule in rules if rule.pattern is not None and parse_origin(rule.pattern) == origin]
+        return (None if fits else ""), fits[:1]
+    if call.kind in ("searches", "web_search"):
         answers = [search_refusal(path, workspace) for path in call.paths] if call.kind == "searches" else []
         return next((answer for answer in answers if answer is not None), None), rules[:1]
     if not call.paths:
@@ -187,16 +228,20 @@ def _decide_command(rules: Rules, call: Call, workspace: str | None) -> Decision
     script, written = parse(call.command), parse(call.command, unwrapped=False)
     everything = (*script.commands, *written.commands)
     doubt = None
+    may_be_denied = False
     for rule in _pick(rules, "deny", "commands", "reads", "writes"):
         answer = script_denied(rule, script, everything, call.command, workspace)
         if answer == "yes":
             return _deny(text, rule)
         if answer == MAYBE:
             doubt = doubt or f"it may be what `{rule.label}` denies"
+        may_be_denied = may_be_denied or answer == MAYBE or mentions_denied(rule, script, everything)
     if any(not place(directory, workspace).inside for directory in call.directories):
         doubt = doubt or "it starts outside the workspace"
     elif any(foreign(place(directory, workspace).parts) for directory in call.directories):
         doubt = doubt or "it starts among files that the project did not write"
+    if not call.is_shell:
+        return _decide_other_tool(rules, call, workspace, call.doubt or doubt)
     doubt = call.doubt or _unreadable(script) or doubt
     if doubt is None:
         allowing = _pick(rules, "allow", "commands", "writes")
@@ -208,7 +253,18 @@ def _decide_command(rules: Rules, call: Call, workspace: str | None) -> Decision
         doubt, used = Judge(allowing, call.command, site, written).script(script.commands)
         if doubt is None:
             return _allow(text, used)
-    return _ask(text, doubt)
+    return _ask(text, doubt, may_be_denied=may_be_denied)
+
+
+def _decide_other_tool(rules: Rules, call: Call, workspace: str | None, doubt: str | None) -> Decision:
+    """Of a tool that is not a shell, only a rule with exactly these arguments allows a command."""
+    if doubt is None:
+        exact = [rule for rule in _pick(rules, "allow", "tools") if rule.arguments is not None]
+        answer, used = _named(exact, call, workspace)
+        if answer is None:
+            return _allow(call.name, used)
+        doubt = answer or f"it is not known where {call.name or 'its tool'} runs commands"
+    return _ask(call.command, doubt)
 
 
 def _unreadable(script: Script) -> str | None:

@@ -15,7 +15,7 @@ from ..shell import Command
 from .globs import CommandGlob, WordGlob, command_glob, generous, word_glob
 from .sharp import SUBCOMMANDED, known_name, subcommand_index
 
-__all__ = ["MAYBE", "denies", "text_denies"]
+__all__ = ["MAYBE", "denies", "mentions_program", "text_denies"]
 
 MAYBE: Literal["maybe"] = "maybe"
 _TOKEN = re.compile(r"[^\s;&|<>()`$'\"{}\\]+")
@@ -58,6 +58,12 @@ def denies(pattern: str, command: Command) -> Literal["yes", "maybe", "no"]:
     if not all(word.static for word in command.words) or _scattered(rest, texts[1:]):
         return MAYBE
     return "no"
+
+
+def mentions_program(pattern: str, word: str) -> bool:
+    """Whether a word names the program of a deny pattern, wherever it stands in a command."""
+    glob = command_glob(pattern)
+    return bool(glob.words) and any(_program(glob.words[0], token) for token in _TOKEN.findall(word))
 
 
 def _definite(rest: list[WordGlob], texts: list[str]) -> bool:

@@ -1,9 +1,10 @@
-"""What a policy says, as typed values: `Policy` as it is written, `Rule` as it is applied.
+"""Policies as typed values: `Policy` as it is written, `Rule` as it is applied.
 
 A policy is the document's JSON (`{"autoApprove": {"reads": true, "writes": ["src/**/*.ts"], "commands": ["npm test"],
-"searches": true}}`) with two additions of ours: `autoApprove.tools` (names of other tools) and `deny`, which has the
-same five members or is a plain list whose entries each deny a tool and a command of that name. `compile_policy` turns
-it into rules, denials first; a rule remembers where it was written. Nothing here decides.
+"searches": true}}`) with three additions of ours: `autoApprove.web` (origins that pages may be fetched from),
+`autoApprove.tools` (names of other tools) and `deny`, which has the same members or is a plain list whose entries each
+deny a tool and a command of that name. `compile_policy` turns it into rules, denials first; a rule keeps where it was
+written. Nothing here decides.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from msgspec import Struct, field
 from ...acp.naming import camel
 from ..errors import ValidationError
 from .globs import command_glob, path_glob
+from .web import parse_origin
 
-__all__ = ["AutoApprove", "DenyRules", "Policy", "Rule", "compile_policy", "parse_policy"]
+__all__ = ["AutoApprove", "DenyRules", "Policy", "Rule", "check_rule", "compile_policy", "parse_policy"]
 
-Subject = Literal["reads", "writes", "commands", "searches", "tools"]
+Subject = Literal["reads", "writes", "commands", "searches", "web", "tools"]
 Effect = Literal["allow", "deny"]
 
 
@@ -30,6 +32,7 @@ class AutoApprove(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=
     writes: bool | tuple[str, ...] = False
     commands: bool | tuple[str, ...] = False
     searches: bool = False
+    web: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
 
 
@@ -40,6 +43,7 @@ class DenyRules(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=ca
     writes: bool | tuple[str, ...] = False
     commands: bool | tuple[str, ...] = False
     searches: bool = False
+    web: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
 
 
@@ -50,13 +54,21 @@ class Policy(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=camel
     deny: DenyRules = field(default_factory=DenyRules)
 
 
+STORED = "always:"
+"""How the source of a stored "always" rule begins; its id follows."""
+
+
 class Rule(Struct, frozen=True, omit_defaults=True, rename=camel):
-    """One line of a policy: what it is about, the pattern (none: all of it), and where it was written."""
+    """One line of a policy: its subject, its pattern (none: all of the subject), and where it was written.
+
+    `arguments` limits a rule about a tool to calls with exactly this input; without it any input is covered.
+    """
 
     effect: Effect
     subject: Subject
     pattern: str | None = None
     source: str = ""
+    arguments: dict[str, Any] | None = None
 
     @property
     def label(self) -> str:
@@ -69,6 +81,7 @@ _PATTERNS: dict[str, Callable[[str], object]] = {
     "reads": path_glob,
     "writes": path_glob,
     "commands": command_glob,
+    "web": parse_origin,
 }
 # what each member may be: a yes or no, a list of patterns, or either
 _MEMBERS = {
@@ -76,6 +89,7 @@ _MEMBERS = {
     "writes": (bool, list),
     "commands": (bool, list),
     "searches": (bool,),
+    "web": (list,),
     "tools": (list,),
 }
 _KINDS = {(bool, list): "true, false or a list of strings", (bool,): "true or false", (list,): "a list of strings"}
@@ -155,6 +169,18 @@ def _check(name: str, pattern: str, where: str) -> None:
         raise ValidationError(str(error), where) from None
 
 
+def check_rule(rule: Rule) -> None:
+    """Check a rule that was built by hand or read from a record.
+
+    Raises:
+        ValidationError: its pattern cannot be read, or it has arguments but does not name a tool.
+    """
+    if rule.arguments is not None and (rule.subject != "tools" or rule.pattern is None):
+        raise ValidationError("expected arguments only with the name of a tool", rule.source or rule.subject)
+    if rule.pattern is not None:
+        _check(rule.subject, rule.pattern, rule.source or rule.subject)
+
+
 def _kind(value: Any) -> str:
     names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", type(None): "null"}
     names |= {list: "a list", tuple: "a list", dict: "an object"}
@@ -172,7 +198,7 @@ def compile_policy(policy: Policy) -> tuple[Rule, ...]:
 
 def _rules(effect: Effect, where: str, side: AutoApprove | DenyRules) -> list[Rule]:
     found: list[Rule] = []
-    subjects: tuple[Subject, ...] = ("tools", "commands", "writes", "reads", "searches")
+    subjects: tuple[Subject, ...] = ("tools", "web", "commands", "writes", "reads", "searches")
     for subject in subjects:
         value = _member(subject, getattr(side, subject), f"{where}.{subject}")
         if value is True:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from ..risk import assess_risk
 from ..shell import Command, Redirect, Script, Word, parse
-from .denial import MAYBE, denies, text_denies
+from .denial import MAYBE, denies, mentions_program, text_denies
 from .files import cover_path
 from .globs import command_glob, path_glob
 from .matching import (
@@ -27,9 +27,9 @@ from .matching import (
 )
 from .moves import Site, idles, is_stream
 from .places import path_denied, path_readings
-from .rules import Rule
+from .rules import STORED, Rule
 
-__all__ = ["Judge", "script_denied", "shown"]
+__all__ = ["Judge", "mentions_denied", "script_denied", "shown"]
 
 MAX_SHOWN = 80
 
@@ -56,6 +56,16 @@ def script_denied(
         reads = rule.subject == "reads" and any(one.operator == "<" for one in redirects)
         return "yes" if writes or reads else "no"
     return _paths_denied(rule, commands, redirects, workspace)
+
+
+def mentions_denied(rule: Rule, script: Script, commands: tuple[Command, ...]) -> bool:
+    """Whether a script may run a denied command in a way that `script_denied` does not see, such as by a wrapper."""
+    if rule.subject != "commands" or rule.pattern is None:
+        return False
+    words = [word for command in commands for word in command.words]
+    return bool(script.errors) or any(
+        not word.static or word.glob or mentions_program(rule.pattern, word.text) for word in words
+    )
 
 
 def _paths_denied(
@@ -190,6 +200,9 @@ class Judge:
             return free(command, self.site) or self._risk()
         if not glob.words:
             return ""
+        is_fed = command.piped or any(one.operator.startswith("<") for one in command.redirects)
+        if is_fed and rule.source.startswith(STORED) and is_literal(glob):
+            return "it gets input that the rule does not name"  # "Run exactly …" was shown without any
         answer = covers(glob, command, self.site, inner)
         if glob.words[0].literal is None and answer is None:
             answer = free(command, self.site) or self._risk()

@@ -42,6 +42,8 @@ _RUNNERS = frozenset(
      "ctest", "bats", "behave", "ward", "karma", "mix", "sbt", "gradle", "gradlew", "mvn", "mvnw", "bazel", "rake",
      "ninja", "just", "task", "cmake", "scons", "meson"}
 )  # fmt: skip
+_MAX_SHOWN = 80
+_MAX_WORD = 1000  # characters of a word that are read to show it
 _TRIVIAL = frozenset({"--version", "-V", "--help", "-version"})
 _DECODERS = frozenset({"base64", "base32", "basenc", "xxd", "openssl", "uudecode", "gpg", "rev", "tr"})
 _ERROR_CODES = {
@@ -285,10 +287,17 @@ def is_decoding(command: Command) -> bool:
 
 
 def shown(command: Command) -> str:
-    """The command as people see it, cut to a readable length."""
-    text = " ".join(word.raw or word.text for word in command.words)
-    text = " ".join(text.split())
-    return text if len(text) <= 80 else text[:79] + "…"
+    """The command as people see it, cut to a readable length. Only as much of it is read."""
+    parts: list[str] = []
+    size = 0
+    for word in command.words:
+        part = " ".join((word.raw or word.text)[:_MAX_WORD].split())
+        parts.append(part)
+        size += len(part) + 1
+        if size > _MAX_SHOWN + 1:
+            break
+    text = " ".join(" ".join(parts).split())
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
 
 
 def operands(command: Command) -> Iterable[Word]:

@@ -62,6 +62,8 @@ REASONS: Final[dict[str, tuple[Level, str]]] = {
     "environment-code": ("high", "Sets a variable through which other programs are made to run code."),
     "dynamic-shell": ("high", "Runs shell text or a program that is only known when it runs."),
     "unreadable-shell": ("high", "The shell text cannot be read with certainty."),
+    "not-shown": ("high", "Part of what would change is not shown."),
+    "mismatch": ("high", "The request does not match the current file, or contradicts itself."),
     "lookalike": ("high", "Holds characters that look like blanks, quotes or operators and are not."),
     "fetch-and-run": ("critical", "Runs code fetched from the network without anyone seeing it."),
     "decode-and-run": ("critical", "Runs code that is hidden by an encoding."),

@@ -16,7 +16,7 @@ __all__ = ["HANDLERS", "answer_question", "link_approval", "withdraw"]
 
 _APPROVAL_FIELDS = (
     *("tool_call_id", "tool_name", "tool_input", "description", "risk_level", "risk_reasons"),
-    *("expires_at", "preview", "options"),
+    *("expires_at", "preview", "options", "notes", "origin", "rule_offers", "rule_refusal", "question_ids"),
 )
 _QUESTION_FIELDS = (
     *("question", "options", "default_value", "expires_at"),

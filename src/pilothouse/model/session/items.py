@@ -22,6 +22,7 @@ from ..records import (
     Option,
     OtherContent,
     ResourceContent,
+    RuleOffer,
     TextContent,
     Todo,
     ToolResultContent,
@@ -171,6 +172,11 @@ class Approval(Item, tag="approval"):
     preview: ApprovalPreview | None = None
     options: list[Option] = []
     risk_reasons: list[str] = []
+    notes: list[str] = []
+    origin: str = "agent"
+    rule_offers: list[RuleOffer] = []
+    rule_refusal: str | None = None
+    question_ids: list[str] = []
     unfinished: bool = False
 
     @property

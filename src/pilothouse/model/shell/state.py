@@ -44,12 +44,13 @@ class Draft:
 class State:
     """What one `parse` call has gathered, shared by all scripts nested in it."""
 
-    __slots__ = ("commands", "errors", "features")
+    __slots__ = ("commands", "errors", "features", "tokens")
 
     def __init__(self) -> None:
         self.commands: list[Command] = []
         self.errors: dict[str, None] = {}
         self.features: set[str] = set()
+        self.tokens = 0  # of the texts that were read
 
     def script(self) -> Script:
         return Script(tuple(self.commands), tuple(self.errors), frozenset(self.features))

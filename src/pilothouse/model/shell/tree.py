@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from .bounds import MAX_TOKENS, MAX_TOTAL, count_tokens, hide_data, holds_data, is_intricate
 from .grammar import (
     EVALUATED,
     EXPANSIONS,
@@ -34,15 +35,13 @@ from .state import Draft, Scope, State
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["HANDLERS", "Unwrap", "Walker"]
+__all__ = ["HANDLERS", "MAX_LENGTH", "Unwrap", "Walker"]
 
 MAX_LENGTH = 65_536
 MAX_DEPTH = 48  # of syntax
 MAX_NESTING = 6  # of scripts inside scripts
 MAX_COMMANDS = 2_000
 
-# the grammar's recovery from an error takes quadratic time in these
-MAX_REPEATED = {"|": 1_500, "<<": 400}
 MAX_PIECES = 200  # of a text with a syntax error, read one by one
 
 _OPERATORS = re.compile(r"[;&|\n(){}`]+|\$\(")
@@ -94,13 +93,19 @@ class Walker:
         self.text = self.reader.text = text
         if _BLANK(text):
             return
-        if any(text.count(token) > limit for token, limit in MAX_REPEATED.items()):
+        plain, spans = hide_data(_NOT_ASCII.sub("Z", text))
+        tokens = count_tokens(plain)
+        self.state.tokens += tokens
+        if tokens > MAX_TOKENS or self.state.tokens > MAX_TOTAL or is_intricate(plain):
             self.error("the shell text is too intricate to judge")
             return
         # The grammar's scanner gives code points to C's character tables, and one beyond them ends the process. Each
         # letter outside ASCII becomes one that, like it, is only ever part of a word; positions stay the same.
-        tree = parser().parse(_NOT_ASCII.sub("Z", text).encode("ascii"))
+        tree = parser().parse(plain.encode("ascii"))
         root = tree.root_node
+        if not all(holds_data(root, plain, start, end) for start, end in spans):
+            self.error("the shell text is too intricate to judge")
+            return
         if root.has_error:
             self.error("the shell text has a syntax error")
             self._salvage(scope)

@@ -21,7 +21,7 @@ from .kinds import (
     kind_of_category,
     packet_kind,
 )
-from .names import AcpKind, canonical_name, categorize_tool
+from .names import AcpKind, canonical_name, categorize_tool, chooses_mode
 from .paths import relative_path, relative_paths_in_text
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "canonical_name",
     "categorize_tool",
     "category_of_kind",
+    "chooses_mode",
     "command_text",
     "describe_tool_call",
     "file_paths",

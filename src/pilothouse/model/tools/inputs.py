@@ -7,16 +7,15 @@ would see it. Every function takes any JSON value and never raises.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
+from .commands import find_commands
 from .names import NAME_LIMIT, SEPARATORS, canonical_name
 from .values import first, text_of
 
-_COMMAND_KEYS = ("command", "cmd", "script", "commandLine", "command_line", "shell_command", "bash_command", "argv")
 PATH_KEYS = (
     "file_path", "filePath", "filepath", "path", "absolute_path", "absolutePath", "notebook_path", "notebookPath",
     "target_file", "targetFile", "fileName", "filename", "file", "dir_path", "dirPath", "directory", "uri",
@@ -45,26 +44,11 @@ def patch_text(raw: object) -> str | None:
 def command_text(raw: object) -> str | None:
     """The shell text of a call: a string as it is, an argument list quoted for a shell.
 
-    An input that carries several different commands gives all of them, a line each: nobody knows which one runs, so
-    a policy must see every one.
+    An input that carries several different commands gives all of them, a line each: any of them may run, so a policy
+    must see every one.
     """
-    if not isinstance(raw, Mapping):
-        return _one_command(raw)
-    found = [text for key in _COMMAND_KEYS if (text := _one_command(raw.get(key))) is not None]
-    arguments = raw.get("args", raw.get("arguments"))
-    if found and isinstance(arguments, list) and arguments:
-        found[0] = f"{found[0]} {_argv(arguments)}"
-    return "\n".join(dict.fromkeys(found)) or None
-
-
-def _one_command(value: object) -> str | None:
-    if isinstance(value, str):
-        return value or None
-    return _argv(value) or None if isinstance(value, list) else None
-
-
-def _argv(words: list[Any]) -> str:
-    return shlex.join(word if isinstance(word, str) else str(word) for word in words)
+    found = find_commands(raw)
+    return "\n".join(dict.fromkeys(command.text for command in found)) or None
 
 
 def file_paths(raw: object) -> list[str]:

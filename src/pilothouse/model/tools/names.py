@@ -103,6 +103,11 @@ def canonical_name(name: object) -> str:
     return tool.name if tool else text
 
 
+def chooses_mode(name: object) -> bool:
+    """Whether a tool asks for the mode to continue in, so that its options are modes and not answers to yes or no."""
+    return canonical_name(name) in {"ExitPlanMode", "SwitchMode"}
+
+
 def category_of(name: str) -> ToolCategory:
     """The category of a tool by its name; only the beginning of a very long one is looked at."""
     return _category(name[:NAME_LIMIT])

@@ -21,6 +21,8 @@ from msgspec import Raw
 from ...acp.errors import METHOD_NOT_FOUND, ConnectionClosed, RequestError
 from ...acp.schema import ClientCapabilities
 from ...dialects.acp.requests import elicitation_mode, elicitation_request, permission_request
+from ...dialects.transcript.limits import shorten_middle
+from ...dialects.transcript.texts import title_of
 from ...hub.errors import HubError
 from ...hub.hub import Hub
 from ...hub.session import HubSession
@@ -42,6 +44,7 @@ ELSEWHERE = (
 )
 CANNOT = "cannot show it"
 DID_NOT = "gave no answer that could be used"
+NO_OPTION = "The request has no option that an editor may offer."
 DECLINED = "A question was declined, because this editor cannot show it"
 LONGEST = 500
 
@@ -116,6 +119,10 @@ class Asking:
             if params is not None and isinstance(params.get("toolCall"), dict):
                 params["toolCall"] = self.dress(params["toolCall"])
             ask = self._permission
+            if params is None and self._alone:  # no other client could decide it
+                params, ask = {}, self._deny
+            elif params is None:
+                self._say_where(question_id, CANNOT)
         else:
             params = elicitation_request(event, self._session_id)
             ask = self._elicitation
@@ -153,17 +160,21 @@ class Asking:
         elif self._alone:
             await self._settle(question_id, partial(self._decide, question_id, approved=False, reason=DID_NOT))
         else:
-            self._say_where(question_id)
+            self._say_where(question_id, DID_NOT)
+
+    async def _deny(self, question_id: str, params: dict[str, Any]) -> None:
+        """Deny a request that has no option to offer."""
+        await self._settle(question_id, partial(self._decide, question_id, approved=False, reason=NO_OPTION))
 
     async def _decide(self, question_id: str, session: HubSession, **decision: Any) -> None:
         who = self._caller
         audit.decided(who, await session.decide(question_id, **decision, by=who.name, device_id=who.device_id))
 
-    def _say_where(self, question_id: str) -> None:
-        """The client gave an answer that decides nothing: the question, if it is still one, is left to others."""
+    def _say_where(self, question_id: str, why: str) -> None:
+        """Show the client where to decide an approval that it cannot decide, or did not."""
         event = self._open.get(question_id)
         if isinstance(event, ApprovalRequestedEvent):
-            title = ELSEWHERE.format(why=DID_NOT, session_id=self._session_id)
+            title = ELSEWHERE.format(why=why, session_id=self._session_id)
             with contextlib.suppress(ConnectionClosed):
                 self.hint(event.seq, title, f"The agent asks: {_one_line(event.description or event.tool_name)}")
 
@@ -237,5 +248,4 @@ async def _cancel(session: HubSession) -> None:
 
 
 def _one_line(text: str) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
+    return shorten_middle(title_of(text), LONGEST)

@@ -170,7 +170,7 @@ def held(**options: Any) -> Callable[..., dict[tuple[str, str], Holder]]:
         (None, 500, None, None),
         ("running", 500, {}, "running"),
         ("running", 500, {"sign": "directory"}, "running"),
-        ("running", 500, {"sign": "directory", "started": NOW}, "idle"),
+        ("running", 500, {"sign": "directory", "started": NOW + 86_400}, "idle"),
         ("running", 5, {"status": "waiting"}, "waiting"),
         ("idle", 5, {"status": "running"}, "running"),
     ],

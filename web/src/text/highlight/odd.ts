@@ -1,40 +1,54 @@
 /**
- * Characters that do not show, or make others show in another order, as something one can see.
+ * Make invisible and direction-changing characters visible.
  *
- * A text that is about to be approved must read as it runs: nothing in it may hide or turn the rest around.
+ * A text that is about to be approved must read as it runs: nothing in it may hide or reorder the rest. The set of
+ * characters is the one of `pilothouse/model/labels.py`.
  */
 
-/** Embeddings, overrides and isolates: all of them change the order in which what follows is shown. */
+/** Embeddings, overrides and isolates: all of them change the order in which the following text is shown. */
 const TURNING = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/;
-/** Controls but tab and line feed, what has no width (but joiners, which writing needs), line separators, tags. */
-const ODD =
-  /[\0-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/u;
+
+/** Controls except tab and line feed, characters without width or ink, unusual blanks, lone surrogates, tags. */
+const INVISIBLE =
+  "\\0-\\x08\\x0b-\\x1f\\x7f-\\xa0\\xad\\u034f\\u061c\\u115f\\u1160\\u1680\\u17b4\\u17b5\\u180b-\\u180f\\u2000-\\u200f" +
+  "\\u2028-\\u202f\\u205f-\\u206f\\u2800\\u3000\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffc\\ud800-\\udfff" +
+  "\\u{13430}-\\u{13438}\\u{16fe4}\\u{1bca0}-\\u{1bca3}\\u{1d159}\\u{1d173}-\\u{1d17a}\\u{e0000}-\\u{e0fff}\\p{Default_Ignorable_Code_Point}";
+const EMOJI = "\\p{Extended_Pictographic}\\p{Emoji_Modifier}";
+/** The colour selector directly behind an emoji, and the joiner between two emoji, are part of the picture. */
+const PART_OF_EMOJI = `(?<=[${EMOJI}])\\ufe0f|(?<=[${EMOJI}\\ufe0f])\\u200d(?=[${EMOJI}])`;
+// the class alone is fast, and few texts have any of these
+const SUSPECT = new RegExp(`[${INVISIBLE}]`, "u");
+const ODD = new RegExp(`(?=[${INVISIBLE}])(?!${PART_OF_EMOJI})[^]`, "u");
 const ALL_ODD = new RegExp(ODD, "gu");
+/** Blanks that have a width but are not the space: they look like one. */
+const BLANK = /[\xa0\u2000-\u2008\u202f\u205f\u3000]/;
 
 export interface Odd {
-  /** What is shown in its place: `NUL`, `U+202E`. */
+  /** The name to show in its place: `NUL`, `U+202E`. */
   readonly shown: string;
+  /** The character itself, if it is a blank: code can keep its columns and mark the blank. */
+  readonly blank?: string;
 }
 
-export const isOdd = (text: string): boolean => ODD.test(text);
+export const isOdd = (text: string): boolean => SUSPECT.test(text) && ODD.test(text);
 
 export const isTurning = (text: string): boolean => TURNING.test(text);
 
-/** The text with what is odd in it apart. Most texts come back as they are. */
+/** Split a text into plain pieces and odd characters. Most texts come back unchanged. */
 export function pieces(text: string): readonly (string | Odd)[] {
-  if (!ODD.test(text)) return [text];
+  if (!isOdd(text)) return [text];
   const found: (string | Odd)[] = [];
   let from = 0;
   for (const { 0: char, index } of text.matchAll(ALL_ODD)) {
     if (index > from) found.push(text.slice(from, index));
-    found.push({ shown: picture(char) });
+    found.push(BLANK.test(char) ? { shown: nameOf(char), blank: char } : { shown: nameOf(char) });
     from = index + char.length;
   }
   if (from < text.length) found.push(text.slice(from));
   return found;
 }
 
-/** The text in one string, for titles and labels. */
+/** The same as one string, for titles and labels. */
 export const visible = (text: string): string =>
   pieces(text)
     .map((piece) => (typeof piece === "string" ? piece : piece.shown))
@@ -45,7 +59,7 @@ const NAMES =
   "NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US";
 const CONTROLS = NAMES.split(" ");
 
-function picture(char: string): string {
+function nameOf(char: string): string {
   const code = char.codePointAt(0) ?? 0;
   const control = CONTROLS[code];
   if (control) return control;

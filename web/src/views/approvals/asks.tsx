@@ -1,69 +1,65 @@
 /**
- * What the open session waits for, above the composer: one card at a time, and for a few seconds who decided the last.
+ * The pending approvals and questions of the open session, above the composer: one card at a time, and for a few
+ * seconds how the last one was decided.
  */
 import { useEffect, useRef, useState } from "preact/hooks";
+import { plainSummary, summarizeRequest } from "../../app/approvals";
 import { useHub, useOpen } from "../../app/context";
-import { deciding } from "../../app/deciding";
+import { deciding, ruleRefusalOf, storedRuleOf } from "../../app/deciding";
 import type { ApprovalRow } from "../../app/rows";
-import { isObject } from "../../model/json";
+import { isObject, textOf } from "../../model/json";
 import type { Session } from "../../model/session";
-import type { Question } from "../../model/wire.gen";
+import { visible } from "../../text/highlight/odd";
+import { shortenText } from "../../text/shorten";
 import { Icon } from "../../ui/icon";
 import { ApprovalCard } from "./card";
 import { useWayBack } from "./focus";
+import { Sentence, Shortened } from "./hidden";
 import { LazyQuestion } from "./lazy";
-import { asked, verdict } from "./words";
+import { pendingCards, type PendingCard } from "./pending";
+import { verdict } from "./words";
 
-/** Milliseconds that a decision stays: another's is news, one's own is not. */
+/** Milliseconds that a decision stays: another device's is news, one's own is not. */
 const THEIRS = 6000;
 const OWN = 1500;
-/** Letters that are read out. */
+/** Characters that are read out, or shown of a decision. */
 const LONGEST = 160;
-
-type Ask = { id: string; approval: ApprovalRow } | { id: string; question: Question };
-
-/** In the order in which they were asked. A tool that asks its user is answered by the question, so that comes alone. */
-function asksOf(approvals: readonly ApprovalRow[], questions: readonly Question[]): Ask[] {
-  const calls = new Set(questions.map(({ toolCallId }) => toolCallId).filter(Boolean));
-  const plain = approvals.filter(({ request }) => !calls.has(request.toolCallId));
-  const all = [
-    ...plain.map((approval) => ({ at: approval.created, ask: { id: approval.id, approval } })),
-    ...questions.map((question) => ({ at: question.timestamp, ask: { id: question.questionId, question } })),
-  ];
-  return all.sort((one, other) => (one.at < other.at ? -1 : one.at > other.at ? 1 : 0)).map(({ ask }) => ask);
-}
 
 export function Asks() {
   const hub = useHub();
   const open = useOpen();
   void open.head.value;
   const session = open.session.value;
-  const mine = hub.approvals.value.filter(({ sessionId }) => sessionId === open.id);
-  const asks = asksOf(mine, session?.pendingQuestions ?? []);
+  const approvals = hub.approvals.value.filter(({ sessionId }) => sessionId === open.id);
+  const cards = pendingCards(approvals, session?.pendingQuestions ?? null);
   const [chosen, setChosen] = useState<string | null>(null);
   const place = Math.max(
     0,
-    asks.findIndex(({ id }) => id === chosen),
+    cards.findIndex(({ id }) => id === chosen),
   );
-  const ask = asks[place];
-  const go = (by: number) => setChosen(asks[(place + by + asks.length) % asks.length]?.id ?? null);
-  const pager = asks.length > 1 && <Pager place={place} count={asks.length} go={go} />;
-  const left = useWayBack(ask !== undefined);
+  const card = cards[place];
+  const go = (by: number) => setChosen(cards[(place + by + cards.length) % cards.length]?.id ?? null);
+  const pager = cards.length > 1 && <Pager place={place} count={cards.length} go={go} />;
+  const left = useWayBack(card !== undefined);
   return (
     <div class="asks" onFocusIn={left}>
-      <Verdicts waiting={mine} quiet={ask !== undefined} />
-      {ask && "approval" in ask && <ApprovalCard key={ask.id} approval={ask.approval} keys aside={pager} />}
-      {ask && "question" in ask && <LazyQuestion key={ask.id} question={ask.question} aside={pager} />}
+      <Verdicts waiting={approvals} quiet={card !== undefined} />
+      {card && "approval" in card && (
+        <ApprovalCard key={card.id} approval={card.approval} questions={card.questions} keys aside={pager} />
+      )}
+      {card && "question" in card && <LazyQuestion key={card.id} question={card.question} aside={pager} />}
       <p class="aside" role="status">
-        {ask ? `Waiting for you: ${wordsOf(ask, hub.row(open.id)?.cwd)}` : ""}
-        {asks.length > 1 && `, and ${asks.length - 1} more`}
+        {card ? `Waiting for you: ${announce(card, hub.row(open.id)?.cwd)}` : ""}
+        {cards.length > 1 && `, and ${cards.length - 1} more`}
       </p>
     </div>
   );
 }
 
-const wordsOf = (ask: Ask, cwd: string | undefined): string =>
-  ("approval" in ask ? asked(ask.approval, cwd) : ask.question.question).slice(0, LONGEST);
+const announce = (card: PendingCard, cwd: string | undefined): string =>
+  "approval" in card
+    ? plainSummary(card.approval.request, cwd, LONGEST)
+    : visible(shortenText(card.question.question, LONGEST));
 
 function Pager({ place, count, go }: { place: number; count: number; go(by: number): void }) {
   return (
@@ -79,7 +75,7 @@ function Pager({ place, count, go }: { place: number; count: number; go(by: numb
   );
 }
 
-/** Those that were here and are decided now, the last two. They are only heard while the next card needs the room. */
+/** The last two approvals of this session that were decided. While a card needs the room they are only read out. */
 function Verdicts({ waiting, quiet }: { waiting: readonly ApprovalRow[]; quiet: boolean }) {
   const hub = useHub();
   const seen = useRef(new Set<string>());
@@ -112,29 +108,43 @@ function Decided({ row, done }: { row: ApprovalRow; done(): void }) {
   void open.items.value;
   const made = deciding.value.get(row.id);
   const own = made?.state === "done";
-  const ruleless = own && made.decision.remember !== undefined && isRuleless(open.session.value, row.id);
+  const rule = own && made.decision.remember !== undefined ? describeRule(made.row, row, open.session.value) : "";
   useEffect(() => {
-    const timer = setTimeout(done, own && !ruleless ? OWN : THEIRS);
+    const timer = setTimeout(done, own && !rule ? OWN : THEIRS);
     return () => clearTimeout(timer);
-  }, [own, ruleless]);
+  }, [own, rule]);
   const { allowed, text, reason } = verdict(row, own && row.decidedBy === hub.me.value?.name);
+  const about = reason || summarizeRequest(row.request, hub.row(row.sessionId)?.cwd);
   return (
     <p class={`ask-decided small ${allowed ? "allowed" : "denied"}`} role="status">
       <Icon name={allowed ? "check" : "cross"} size={14} />
       <strong>{text}</strong>
-      <span class="muted cut">
-        {ruleless ? "This once: no rule can answer it safely" : reason || asked(row, hub.row(row.sessionId)?.cwd)}
+      <span class="muted ask-about">
+        {rule ? <Sentence text={rule} limit={LONGEST} /> : <Shortened text={about} limit={LONGEST} />}
       </span>
     </p>
   );
 }
 
-/** Whether the hub made no rule of it, although it was asked to. */
-const isRuleless = (session: Session | null, id: string): boolean =>
-  session?.fields.items.some(
-    (item) =>
-      item.type === "custom" &&
-      item.eventName === "rule_not_kept" &&
-      isObject(item.data) &&
-      item.data["requestId"] === id,
-  ) ?? false;
+/** How the hub begins to say why there is no rule. */
+const NO_RULE = "No rule can cover this request";
+
+/** Whether the rule that a decision requested was stored. */
+function describeRule(answer: ApprovalRow, row: ApprovalRow, session: Session | null): string {
+  const refusal = ruleRefusalOf(answer) || ruleRefusalOf(row) || refusalInLog(session, row.id);
+  if (refusal)
+    return refusal.startsWith(NO_RULE)
+      ? `No rule was stored${refusal.slice(NO_RULE.length)}`
+      : `No rule was stored: ${refusal}`;
+  const stored = storedRuleOf(answer) || storedRuleOf(row);
+  return stored && `Rule stored: ${stored}`;
+}
+
+/** Older hubs only log that no rule was stored. */
+function refusalInLog(session: Session | null, id: string): string {
+  for (const item of session?.fields.items ?? []) {
+    if (item.type !== "custom" || item.eventName !== "rule_not_kept" || !isObject(item.data)) continue;
+    if (item.data["requestId"] === id) return textOf(item.data["reason"]) || "no rule can answer this safely";
+  }
+  return "";
+}

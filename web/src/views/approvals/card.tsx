@@ -1,103 +1,150 @@
 /**
- * One approval: what is asked, what would be done, how risky it is, and the answers.
+ * One approval: what the agent wants to do, how risky that is, and the buttons to decide.
  *
- * It never takes the focus from what somebody types into (`focus.ts`), and takes no tap in its first moments: a finger on its way to
- * something else must not allow anything.
+ * It never takes the focus from a field in use (`focus.ts`), and ignores taps in its first moments: a finger on its way
+ * to something else must not allow anything.
  */
 import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
+import { describeRequest, isQuestionRequest } from "../../app/approvals";
 import { useHub } from "../../app/context";
-import { allowOnce, decide, deciding, type Decision, denyOnce } from "../../app/deciding";
+import { type Choice, decide, deciding, type Decision, listChoices } from "../../app/deciding";
 import type { ApprovalRow } from "../../app/rows";
 import { useShortcuts } from "../../app/shortcuts";
+import type { Question } from "../../model/wire.gen";
+import { visible } from "../../text/highlight/odd";
+import { shortenText } from "../../text/shorten";
 import { Icon } from "../../ui/icon";
 import { clock } from "../../ui/time";
 import { useBelow } from "./below";
 import { Choices } from "./choices";
 import { useCountdown, useReady } from "./clocks";
 import { useCardKeys } from "./focus";
-import { Seen } from "./hidden";
+import { Seen, Shortened } from "./hidden";
+import { LazyAnswerForm } from "./lazy";
+import { HubNotes, HubOrigin } from "./notes";
 import { Preview } from "./preview";
 import { isRisky, RiskChip, RiskReasons, RiskWarning } from "./risk";
-import { asked, remark } from "./words";
+import { agentDescription } from "./words";
+
+/** Characters of a title and of a description; the preview has the rest. */
+const LONGEST_TITLE = 200;
+const LONGEST_DESCRIPTION = 400;
 
 interface Props {
   approval: ApprovalRow;
-  /** Whether `a` and `d` decide this one: there can be only one at a time. */
+  /** The questions that the tool asks its user; null while they are not known. */
+  questions?: readonly Question[] | null;
+  /** Whether `a` and `d` decide this one: only one card at a time can have them. */
   keys?: boolean;
-  /** Beside the heading: which of several, a link to the session. */
+  /** Next to the title: a pager, a link to the session. */
   aside?: ComponentChildren;
 }
 
-export function ApprovalCard({ approval, keys = false, aside }: Props) {
+export function ApprovalCard({ approval, questions = null, keys = false, aside }: Props) {
   const hub = useHub();
   const may = hub.may("approve");
   const ready = useReady();
   const card = useRef<HTMLElement>(null);
-  const live = useCardKeys(card, keys && may && !isRisky(approval.request.riskLevel));
+  const asksQuestions = isQuestionRequest(approval.request);
+  const live = useCardKeys(card, keys && may && !asksQuestions && !isRisky(approval.request.riskLevel));
   const now = deciding.value.get(approval.id);
-  const sending = now?.state === "sending" ? now.decision : null;
-  const settled = now?.state === "done";
+  const sending = now?.state === "sending" ? now.decision : now?.state === "done" ? {} : null;
 
   const choose = (decision: Decision) => {
     if (ready) void decide(hub, approval, decision);
   };
-  const { riskLevel, riskReasons = [] } = approval.request;
+  const { request } = approval;
+  const { riskLevel, riskReasons = [], notes = [] } = request;
   const cwd = hub.row(approval.sessionId)?.cwd;
-  const said = remark(approval);
+  const title = describeRequest(request, cwd);
+  // the form of a question has buttons of its own
+  const hasFoot = !asksQuestions || !may || approval.expires !== null || now?.state === "failed";
+  const description = asksQuestions ? "" : agentDescription(approval);
   return (
-    <section ref={card} tabIndex={-1} class={`ask card ${riskLevel}`} aria-label={`Approval: ${asked(approval, cwd)}`}>
+    <section
+      ref={card}
+      tabIndex={-1}
+      class={`ask card ${riskLevel}`}
+      aria-label={`Approval: ${visible(shortenText(title, LONGEST_TITLE))}`}
+    >
       {keys && may && (
-        <Keys
-          live={live === "live"}
-          allow={allowOnce(approval.options)}
-          deny={denyOnce(approval.options)}
-          choose={choose}
-        />
+        <Keys live={live === "live"} choices={asksQuestions ? [] : listChoices(approval).choices} choose={choose} />
       )}
       <header class="ask-head">
-        <Icon name="shield" />
+        <Icon name={asksQuestions ? "question" : "shield"} />
         <h2 class="ask-title">
-          <Seen text={asked(approval, cwd)} />
+          <Shortened text={title} limit={LONGEST_TITLE} />
         </h2>
-        <RiskChip level={riskLevel} />
+        {request.origin === "hub" && <HubOrigin />}
+        {(!asksQuestions || isRisky(riskLevel)) && <RiskChip level={riskLevel} />}
         {aside}
       </header>
-      {said && (
+      <HubNotes notes={notes} />
+      {description && (
         <p class="ask-said small">
-          <Seen text={said} />
+          Agent's description: <Shortened text={description} limit={LONGEST_DESCRIPTION} />
         </p>
       )}
       {isRisky(riskLevel) && <RiskWarning level={riskLevel} reasons={riskReasons} />}
-      <Body>
-        <Preview approval={approval} cwd={cwd} />
-        {!isRisky(riskLevel) && <RiskReasons level={riskLevel} reasons={riskReasons} />}
-      </Body>
-      <footer class="ask-foot">
-        {may ? (
+      {asksQuestions ? (
+        <QuestionBody may={may} questions={questions}>
           <fieldset class="ask-guard" disabled={!ready}>
-            <Choices approval={approval} sending={settled ? {} : sending} choose={choose} keys={keys && live} />
+            <LazyAnswerForm approval={approval} questions={questions} busy={sending !== null} choose={choose} />
           </fieldset>
-        ) : (
-          <p class="small muted">This device may only watch. Decide on one that may approve.</p>
-        )}
-        <Countdown until={approval.expires} />
-        {now?.state === "failed" && (
-          <p class="ask-failed small" role="alert">
-            {now.text}
-          </p>
-        )}
-      </footer>
+        </QuestionBody>
+      ) : (
+        <Body>
+          <Preview approval={approval} cwd={cwd} />
+          {!isRisky(riskLevel) && <RiskReasons level={riskLevel} reasons={riskReasons} />}
+        </Body>
+      )}
+      {hasFoot && (
+        <footer class="ask-foot">
+          {!may && <p class="small muted">This device can only watch. Decide on a device that may approve.</p>}
+          {may && !asksQuestions && (
+            <fieldset class="ask-guard" disabled={!ready}>
+              <Choices approval={approval} sending={sending} choose={choose} keys={keys && live} />
+            </fieldset>
+          )}
+          <Countdown until={approval.expires} />
+          {now?.state === "failed" && (
+            <p class="ask-failed small" role="alert">
+              {now.text}
+            </p>
+          )}
+        </footer>
+      )}
     </section>
   );
 }
 
-/** What would be done, in a box that scrolls, and below it how much of it is out of sight. */
+interface QuestionBodyProps {
+  may: boolean;
+  questions: readonly Question[] | null;
+  children: ComponentChildren;
+}
+
+/** The form; only the questions on a device that may not answer. */
+function QuestionBody({ may, questions, children }: QuestionBodyProps) {
+  if (may) return <div class="ask-body">{children}</div>;
+  return (
+    <div class="ask-body">
+      {questions?.map(({ questionId, question }) => (
+        <p key={questionId}>
+          <Seen text={question} />
+        </p>
+      ))}
+    </div>
+  );
+}
+
+/** The preview in a box that scrolls, and below it how much is out of sight. */
 function Body({ children }: { children: ComponentChildren }) {
   const { box, content, below, go } = useBelow();
   return (
     <>
-      <div ref={box} class="ask-body" role="group" aria-label="What would be done" tabIndex={0}>
+      <div ref={box} class="ask-body" role="group" aria-label="Preview" tabIndex={0}>
         <div ref={content} class="ask-what">
           {children}
         </div>
@@ -125,22 +172,24 @@ function Countdown({ until }: { until: string | null }) {
 
 interface KeysProps {
   live: boolean;
-  allow: Decision | null;
-  deny: Decision;
+  choices: readonly Choice[];
   choose(decision: Decision): void;
 }
 
-/** `a` and `d`. A key that is held down was meant for the card before this one. */
-function Keys({ live, allow, deny, choose }: KeysProps) {
-  const key = (keys: string, label: string, decision: Decision | null) => ({
-    keys,
-    label,
-    group: "Approvals" as const,
-    when: () => live && decision !== null,
-    run: (event: KeyboardEvent) => {
-      if (decision && !event.repeat) choose(decision);
-    },
-  });
-  useShortcuts([key("a", "Allow once", allow), key("d", "Deny", deny)]);
+/** The keys `a` and `d`. A key that is held down was meant for the card before this one. */
+function Keys({ live, choices, choose }: KeysProps) {
+  const shortcut = (keys: "a" | "d", label: string) => {
+    const choice = choices.find(({ key }) => key === keys);
+    return {
+      keys,
+      label,
+      group: "Approvals" as const,
+      when: () => live && choice !== undefined,
+      run: (event: KeyboardEvent) => {
+        if (choice && !event.repeat) choose(choice.decision);
+      },
+    };
+  };
+  useShortcuts([shortcut("a", "Allow once"), shortcut("d", "Deny")]);
   return null;
 }

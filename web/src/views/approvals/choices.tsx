@@ -1,35 +1,39 @@
-/** The answers to an approval: the agent's own, "always" with its reach, and no with a reason. */
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { allows, choosing, type Decision, denyOnce, inOrder, type Scope } from "../../app/deciding";
+/** The buttons of an approval: allow, deny, store a rule after its reach was shown, deny with a reason. */
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import {
+  type Choice,
+  type Decision,
+  denyOnce,
+  type Effect,
+  isCritical,
+  listChoices,
+  type Scope,
+} from "../../app/deciding";
 import type { ApprovalRow } from "../../app/rows";
 import { isComposing, useShortcuts } from "../../app/shortcuts";
-import type { Option } from "../../model/wire.gen";
+import type { RuleOffer } from "../../model/wire.gen";
 import { Icon } from "../../ui/icon";
 import type { CardKeys } from "./focus";
+import { Sentence, Shortened } from "./hidden";
+import { Arguments } from "./preview";
 import { useTyped } from "./typed";
 
-const REACH: readonly [Scope, string][] = [
-  ["session", "In this session"],
-  ["project", "In this project"],
+const SCOPES: readonly [Scope, string][] = [
+  ["session", "This session"],
+  ["project", "This project"],
   ["everywhere", "Everywhere"],
 ];
-
-/** A rule answers exactly the same again, and nothing else. */
-const COVERS: Readonly<Record<string, string>> = {
-  command: "exactly this command",
-  diff: "changes to exactly this file",
-  description: "exactly this request",
-};
-
-/** An agent's own "always", in words. */
-const AGENTS = "the agent remembers it in its own way; the hub cannot take it back";
+const EFFECTS: Readonly<Record<Effect, string>> = { allow: "Always allow", deny: "Always deny" };
+const NO_RULE = "No rule can be made for this request.";
+/** Characters of an agent's label. */
+const LONGEST_LABEL = 80;
 
 interface Props {
   approval: ApprovalRow;
-  /** What is being told to the hub; null when nothing is. */
+  /** The decision on its way to the hub; null if there is none. */
   sending: Decision | null;
   choose(decision: Decision): void;
-  /** Whether keys decide here; those that do not now are not shown. */
+  /** Whether keys decide here; keys that do not act right now are not shown. */
   keys: CardKeys | false;
 }
 
@@ -44,76 +48,59 @@ export function Choices(props: Props) {
   };
   if (open === "always") return <Always {...props} close={close} />;
   if (open === "reason") return <Reason {...props} close={close} />;
-  return <Plain {...props} open={setOpen} left={last.current} />;
+  return <Buttons {...props} open={setOpen} left={last.current} />;
 }
 
-/** Esc closes what was opened last, and does not stop the turn; who opened it by a key is in it. */
+/** Esc closes the panel and does not stop the turn; the panel has the focus when it opens. */
 function usePanel<Element extends HTMLElement>(close: () => void) {
   const first = useRef<Element>(null);
-  // once: it must not take the focus back from what somebody types into meanwhile
+  // once: it must not take the focus back from a field that is used meanwhile
   useLayoutEffect(() => {
     first.current?.focus({ preventScroll: true });
-    first.current?.closest(".ask-panel")?.scrollIntoView?.({ block: "nearest" }); // where it is tight, the card scrolls
+    first.current?.closest(".ask-panel")?.scrollIntoView?.({ block: "nearest" }); // on a small screen the card scrolls
   }, []);
-  useShortcuts([{ keys: "Escape", label: "Back to the answers", group: "Approvals", run: close }]);
+  useShortcuts([{ keys: "Escape", label: "Back to the buttons", group: "Approvals", run: close }]);
   return first;
 }
 
-interface PlainProps extends Props {
-  open(what: Panel): void;
-  /** Where somebody comes back from. */
+interface ButtonsProps extends Props {
+  open(panel: Panel): void;
+  /** The panel that was just closed. */
   left: Panel | null;
 }
 
-function Plain({ approval, sending, choose, keys, open, left }: PlainProps) {
+function Buttons({ approval, sending, choose, keys, open, left }: ButtonsProps) {
   const opener = useRef<HTMLButtonElement>(null);
   useLayoutEffect(() => opener.current?.focus({ preventScroll: true }), []);
-  const options = inOrder(approval.options);
-  const yes = options.filter(allows);
-  const no = options.filter((option) => !allows(option));
+  const { choices, always } = listChoices(approval);
   const busy = sending !== null;
   const sent = JSON.stringify(sending);
-  const button = (option: Option, look: string, key: string) => {
-    const decision = choosing(option, options);
-    return (
-      <button
-        key={`${option.kind} ${option.optionId}`}
-        type="button"
-        class={`button ${look}${option.kind.endsWith("_once") ? " once" : ""}`}
-        disabled={busy}
-        aria-keyshortcuts={(keys && key) || undefined}
-        onClick={() => choose(decision)}
-      >
-        <span class="ask-name" title={option.kind.endsWith("_always") ? `${option.name} (${AGENTS})` : option.name}>
-          {sent === JSON.stringify(decision) ? "Deciding…" : option.name || option.optionId}
-        </span>
-        {key && <Key name={key} keys={keys} />}
-      </button>
-    );
-  };
-  const letter = (option: Option, kind: string, key: string) =>
-    option === options.find((one) => one.kind === kind) ? key : "";
+  const letters = choices.some(({ key }) => key === "a") ? "a or d" : "d";
   return (
-    <div class="ask-choices" role="group" aria-label="Decide">
-      {yes.map((option, place) => button(option, place ? "" : "primary", letter(option, "allow_once", "a")))}
-      {no.map((option) => button(option, "", letter(option, "reject_once", "d")))}
-      {!no.length && (
-        <button type="button" class="button once" disabled={busy} onClick={() => choose(denyOnce(options))}>
-          Deny <Key name="d" keys={keys} />
-        </button>
-      )}
-      {keys === "off" && <span class="ask-hint tiny muted">Esc, then a or d</span>}
+    <div class="ask-choices" role="group" aria-label="Decision">
+      {choices.map((choice, place) => (
+        <ChoiceButton
+          key={`${choice.label} ${JSON.stringify(choice.decision)}`}
+          choice={choice}
+          isPrimary={place === 0 && (choice.effect === "allow" ? !choice.isMisleading : isCritical(approval))}
+          isSending={sent === JSON.stringify(choice.decision)}
+          busy={busy}
+          keys={keys}
+          press={() => choose(choice.decision)}
+        />
+      ))}
+      {keys === "off" && <span class="ask-hint tiny muted">{`Esc, then ${letters}`}</span>}
       <span class="ask-more">
-        {yes.length > 0 && (
+        {always.length > 0 && (
           <button
             ref={left === "always" ? opener : null}
             type="button"
             class="button quiet"
             disabled={busy}
-            title="A rule of the hub for exactly this, which Devices lists and takes back"
+            title="Store a rule; delete it under Devices and rules"
             onClick={() => open("always")}
           >
-            Always…
+            {always.includes("allow") ? "Always…" : "Always deny…"}
           </button>
         )}
         <button
@@ -126,8 +113,58 @@ function Plain({ approval, sending, choose, keys, open, left }: PlainProps) {
           Deny with a reason…
         </button>
       </span>
-      {!yes.length && <p class="small muted ask-wide">The agent offers no way to allow this.</p>}
+      {!choices.some(({ effect }) => effect === "allow") && (
+        <p class="small muted ask-wide">
+          {approval.options.some(({ kind }) => kind === "allow_always")
+            ? "The agent only offers “Always allow”, but a critical request can only be allowed once."
+            : "The agent offers no way to allow this."}
+        </p>
+      )}
     </div>
+  );
+}
+
+interface ChoiceButtonProps {
+  choice: Choice;
+  isPrimary: boolean;
+  isSending: boolean;
+  busy: boolean;
+  keys: Props["keys"];
+  press(): void;
+}
+
+function ChoiceButton({ choice, isPrimary, isSending, busy, keys, press }: ChoiceButtonProps) {
+  const { label, key, effect } = choice;
+  return (
+    <button
+      type="button"
+      class={`button once ${effect}${isPrimary ? " primary" : ""}`}
+      disabled={busy}
+      aria-keyshortcuts={(keys && key) || undefined}
+      onClick={press}
+    >
+      <span class="ask-name">
+        <span>{isSending ? "Sending…" : label}</span> <AgentLabel choice={choice} />
+      </span>
+      {key && <Key name={key} keys={keys} />}
+    </button>
+  );
+}
+
+/** The agent's own name for an option, marked as the agent's. */
+function AgentLabel({ choice: { agentLabel, isMisleading, effect } }: { choice: Choice }) {
+  if (!agentLabel) return null;
+  const name = (
+    <bdi>
+      “<Shortened text={agentLabel} limit={LONGEST_LABEL} />”
+    </bdi>
+  );
+  if (!isMisleading) return <span class="ask-agent-label tiny">Agent's label: {name}</span>;
+  return (
+    <span class="ask-agent-label ask-misleading tiny">
+      <Icon name="warning" size={12} /> The agent labels this {name}, but it {effect === "allow" ? "allows" : "denies"}{" "}
+      the request.
+    </span>
   );
 }
 
@@ -136,15 +173,17 @@ const Key = ({ name, keys }: { name: string; keys: Props["keys"] }) =>
   keys && <kbd class={keys === "live" ? "" : "ask-key-off"}>{name}</kbd>;
 
 function Always({ approval, sending, choose, close }: Props & { close(): void }) {
-  const [effect, setEffect] = useState<"allow" | "deny">("allow");
+  const effects = listChoices(approval).always;
+  const offers = approval.request.ruleOffers ?? [];
+  const [effect, setEffect] = useState<Effect>(effects[0] ?? "deny");
+  const [offerId, setOfferId] = useState(offers[0]?.offerId);
   const first = usePanel<HTMLDivElement>(close);
-  const covers = COVERS[approval.request.preview?.type ?? ""] ?? "exactly this request";
   const busy = sending !== null;
   return (
     <div ref={first} class="ask-panel" role="group" aria-label="Always" tabIndex={-1}>
       <div class="ask-line">
         <span class="ask-switch">
-          {(["allow", "deny"] as const).map((one) => (
+          {effects.map((one) => (
             <button
               key={one}
               type="button"
@@ -153,30 +192,67 @@ function Always({ approval, sending, choose, close }: Props & { close(): void })
               disabled={busy}
               onClick={() => setEffect(one)}
             >
-              {one === "allow" ? "Always allow" : "Always deny"}
+              {EFFECTS[one]}
             </button>
           ))}
         </span>
         <Close close={close} />
       </div>
-      <p class="small muted">
-        A rule of the hub, not of the agent: it answers {covers} by itself from now on, until you take it back. What it
-        cannot tell apart safely, such as chained commands, is asked about again.
-      </p>
-      <div class="ask-choices">
-        {REACH.map(([remember, name]) => (
-          <button
-            key={remember}
-            type="button"
-            class="button"
-            disabled={busy}
-            onClick={() => choose({ decision: effect, remember })}
-          >
-            {sending?.remember === remember ? "Deciding…" : name}
-          </button>
-        ))}
+      {offers.length > 0 ? (
+        <Offers offers={offers} effect={effect} chosen={offerId} choose={setOfferId} busy={busy} />
+      ) : (
+        <p class="small">
+          <Sentence text={approval.request.ruleRefusal || NO_RULE} />
+        </p>
+      )}
+      <div class="ask-reach">
+        <Arguments
+          input={offers.find((offer) => offer.offerId === offerId)?.arguments}
+          title="Exactly these arguments"
+        />
       </div>
+      {offerId && (
+        <div class="ask-choices" role="group" aria-label={`${EFFECTS[effect]} in`}>
+          {SCOPES.map(([remember, name]) => (
+            <button
+              key={remember}
+              type="button"
+              class="button"
+              disabled={busy}
+              onClick={() => choose({ decision: effect, remember, rule: offerId })}
+            >
+              {sending?.remember === remember ? "Sending…" : name}
+            </button>
+          ))}
+        </div>
+      )}
     </div>
+  );
+}
+
+interface OffersProps {
+  offers: readonly RuleOffer[];
+  effect: Effect;
+  chosen: RuleOffer["offerId"] | undefined;
+  choose(offerId: RuleOffer["offerId"]): void;
+  busy: boolean;
+}
+
+/** The rules to choose from, the narrowest first, each with its exact reach. */
+function Offers({ offers, effect, chosen, choose, busy }: OffersProps) {
+  const name = useId();
+  return (
+    <fieldset class="ask-row ask-offers" disabled={busy}>
+      <legend>{effect === "allow" ? "Allow without asking:" : "Deny without asking:"}</legend>
+      {offers.map(({ offerId, text }) => (
+        <label key={offerId} class="ask-option">
+          <input type="radio" name={name} checked={offerId === chosen} onChange={() => choose(offerId)} />
+          <span>
+            <Sentence text={text} /> {offerId === "any_arguments" && <span class="chip wait">Wider</span>}
+          </span>
+        </label>
+      ))}
+    </fieldset>
   );
 }
 
@@ -184,12 +260,12 @@ function Reason({ approval, sending, choose, close }: Props & { close(): void })
   const [reason, setReason] = useTyped(approval.id, "reason", "");
   const field = usePanel<HTMLTextAreaElement>(close);
   const busy = sending !== null;
-  const deny = () => choose({ ...denyOnce(approval.options), ...(reason.trim() && { reason: reason.trim() }) });
+  const deny = () => choose({ ...denyOnce(approval), ...(reason.trim() && { reason: reason.trim() }) });
   const submit = (event: Event) => {
     event.preventDefault();
     deny();
   };
-  const keyed = (event: KeyboardEvent) => {
+  const handleKey = (event: KeyboardEvent) => {
     if (isComposing(event)) return;
     if (event.key === "Escape") {
       event.stopPropagation();
@@ -203,7 +279,7 @@ function Reason({ approval, sending, choose, close }: Props & { close(): void })
     <form class="ask-panel" onSubmit={submit}>
       <div class="ask-line">
         <label class="ask-label" for={`reason-${approval.id}`}>
-          Why not? The agent is told.
+          Reason to send to the agent
         </label>
         <Close close={close} />
       </div>
@@ -215,11 +291,11 @@ function Reason({ approval, sending, choose, close }: Props & { close(): void })
         ref={field}
         value={reason}
         onInput={({ currentTarget: { value } }) => setReason(() => value)}
-        onKeyDown={keyed}
+        onKeyDown={handleKey}
       />
       <div class="ask-choices">
         <button type="submit" class="button danger" disabled={busy}>
-          {busy ? "Denying…" : "Deny"}
+          {busy ? "Sending…" : "Deny"}
         </button>
       </div>
     </form>

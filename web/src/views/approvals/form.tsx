@@ -1,12 +1,14 @@
-/** A form that an agent asks for. What is wrong is said at the field, once somebody tried to send it. */
+/** A form that an agent asks for. Errors are shown at their fields after the first attempt to send it. */
 import { useMemo, useState } from "preact/hooks";
 import type { JsonObject } from "../../model/json";
+import { visible } from "../../text/highlight/odd";
+import { Seen } from "./hidden";
 import { useTyped } from "./typed";
 import { check, type Field, fieldsOf, type Raw, rawOf, type Raws } from "./schema";
 
 interface Props {
   id: string;
-  /** By which what was typed is known again. */
+  /** The key under which the draft is stored. */
   mark: string;
   form: JsonObject;
   busy: boolean;
@@ -48,7 +50,7 @@ export function Form({ id, mark, form, busy, send, decline }: Props) {
         </button>
         {tried && wrong > 0 && (
           <span class="ask-wrong small" role="alert">
-            {wrong === 1 ? "One field needs a look" : `${wrong} fields need a look`}
+            {wrong === 1 ? "Check one field" : `Check ${wrong} fields`}
           </span>
         )}
       </div>
@@ -72,7 +74,7 @@ function Row({ id, field, raw, error, put }: RowProps) {
     <>
       {field.description && (
         <span id={`${id}-about`} class="tiny muted">
-          {field.description}
+          <Seen text={field.description} />
         </span>
       )}
       {error && (
@@ -102,7 +104,9 @@ function Row({ id, field, raw, error, put }: RowProps) {
             aria-describedby={about}
             onChange={(event) => put(event.currentTarget.checked)}
           />
-          {field.title}
+          <span>
+            <Seen text={field.title} />
+          </span>
         </label>
         {words}
       </div>
@@ -122,9 +126,9 @@ const FEW = 6;
 
 const named = (field: Field) => (
   <>
-    {field.title}
+    <Seen text={field.title} />
     {field.required && (
-      <span class="ask-needed" title="Needed">
+      <span class="ask-needed" title="Required">
         {" "}
         *
       </span>
@@ -150,7 +154,9 @@ function Options({ name, field, raw, put }: { name: string; field: Field; raw: R
             checked={chosen.includes(place)}
             onChange={(event) => toggle(place, event.currentTarget.checked)}
           />
-          {choice.title}
+          <span>
+            <Seen text={choice.title} />
+          </span>
         </label>
       ))}
     </>
@@ -160,7 +166,7 @@ function Options({ name, field, raw, put }: { name: string; field: Field; raw: R
 const TYPES: Readonly<Record<string, "email" | "url" | "date">> = { email: "email", uri: "url", date: "date" };
 
 function Input({ id, field, raw, error, about, put }: RowProps & { about: string | undefined }) {
-  const told = {
+  const attributes = {
     id,
     class: "field",
     "aria-invalid": error ? true : undefined,
@@ -171,14 +177,14 @@ function Input({ id, field, raw, error, about, put }: RowProps & { about: string
     const chosen = Array.isArray(raw) ? raw[0] : undefined;
     return (
       <select
-        {...told}
+        {...attributes}
         value={chosen === undefined ? "" : String(chosen)}
         onChange={(event) => put(event.currentTarget.value === "" ? [] : [Number(event.currentTarget.value)])}
       >
         <option value="">Choose…</option>
         {field.choices.map((choice, place) => (
           <option key={place} value={String(place)}>
-            {choice.title}
+            {visible(choice.title)}
           </option>
         ))}
       </select>
@@ -186,8 +192,8 @@ function Input({ id, field, raw, error, about, put }: RowProps & { about: string
   }
   const typed = (event: { currentTarget: HTMLInputElement | HTMLTextAreaElement }) => put(event.currentTarget.value);
   const long = field.kind === "json" || (field.kind === "text" && Number(field.schema["maxLength"]) > 200);
-  if (long) return <textarea {...told} rows={3} value={String(raw)} onInput={typed} />;
+  if (long) return <textarea {...attributes} rows={3} value={String(raw)} onInput={typed} />;
   const mode = field.kind === "number" ? "decimal" : field.kind === "integer" ? "numeric" : undefined;
   const type = (TYPES[field.format] ?? "text") as "text"; // all of them are written the same
-  return <input {...told} type={type} inputMode={mode} value={String(raw)} onInput={typed} />;
+  return <input {...attributes} type={type} inputMode={mode} value={String(raw)} onInput={typed} />;
 }

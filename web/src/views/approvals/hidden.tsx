@@ -1,5 +1,6 @@
-/** Text that somebody decides on: what cannot be seen in it is shown by its name, apart from the words. */
+/** Texts that are read before a decision: invisible characters are shown by name, and nothing cuts off their end. */
 import { pieces } from "../../text/highlight/odd";
+import { gapText, shortenMiddle, type Shortened as Parts } from "../../text/shorten";
 
 export function Seen({ text }: { text: string }) {
   return (
@@ -8,11 +9,49 @@ export function Seen({ text }: { text: string }) {
         typeof piece === "string" ? (
           piece
         ) : (
-          <mark key={place} class="ask-unseen" title="A sign that cannot be seen">
+          <mark key={place} class="ask-unseen" title="Invisible character">
             {piece.shown}
           </mark>
         ),
       )}
+    </>
+  );
+}
+
+/** The beginning and the end of a text, and between them how much is left out. */
+export function WithGap({ head, tail, ...gap }: Parts) {
+  if (!gap.characters) return <Seen text={head} />;
+  return (
+    <>
+      <Seen text={head} />
+      <span class="ask-gap">{gapText(gap)}</span>
+      <Seen text={tail} />
+    </>
+  );
+}
+
+export function Shortened({ text, limit }: { text: string; limit: number }) {
+  return <WithGap {...shortenMiddle(text, limit)} />;
+}
+
+/** Backticks around code, with as many of them as the code needs. */
+const CODE = /(?<!`)(`+)(?!`)([^]*?[^`])\1(?!`)/g;
+
+/** A sentence of the hub, with the code in it set apart. A long piece of it is shortened in the middle. */
+export function Sentence({ text, limit = 600 }: { text: string; limit?: number }) {
+  const parts: { text: string; isCode: boolean }[] = [];
+  let from = 0;
+  for (const { 0: whole, 2: code = "", index } of text.matchAll(CODE)) {
+    parts.push({ text: text.slice(from, index), isCode: false }, { text: code, isCode: true });
+    from = index + whole.length;
+  }
+  parts.push({ text: text.slice(from), isCode: false });
+  return (
+    <>
+      {parts.map(({ text: part, isCode }, place) => {
+        const shown = <Shortened key={place} text={part} limit={limit} />;
+        return isCode ? <code key={place}>{shown}</code> : shown;
+      })}
     </>
   );
 }

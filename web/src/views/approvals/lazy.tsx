@@ -1,12 +1,15 @@
-/** Questions are rarer than approvals: what shows them is fetched when the first one is asked. */
+/** Questions are rarer than approvals: their views are loaded with the first one. */
 import { lazily, Missing } from "../../ui/lazy";
+import { Seen } from "./hidden";
 
 export const LazyQuestion = lazily(
   () => import("./question").then((part) => part.QuestionCard),
   ({ question, aside }, again) => (
     <section class="ask card" tabIndex={-1} aria-label="Question" aria-busy={!again}>
       <header class="ask-head">
-        <h2 class="ask-title">{question.question}</h2>
+        <h2 class="ask-title">
+          <Seen text={question.question} />
+        </h2>
         {aside}
       </header>
       {again && (
@@ -17,3 +20,5 @@ export const LazyQuestion = lazily(
     </section>
   ),
 );
+
+export const LazyAnswerForm = lazily(() => import("./answers").then((part) => part.AnswerForm));

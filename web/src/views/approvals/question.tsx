@@ -1,4 +1,4 @@
-/** Something that the agent asks: options, free text, a form, or a page to look at. It can always be declined. */
+/** A question of the agent: options, free text, a form, or a page to open. It can always be declined. */
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { type Answer, answerQuestion } from "../../app/commands";
@@ -9,6 +9,7 @@ import { Icon } from "../../ui/icon";
 import { clock } from "../../ui/time";
 import { hostOf } from "../text/links";
 import { useCountdown } from "./clocks";
+import { answerFrom, type Draft, emptyDraft, QuestionField } from "./field";
 import { Form } from "./form";
 import { Seen } from "./hidden";
 import { forget, useTyped } from "./typed";
@@ -20,7 +21,7 @@ interface Props {
 
 interface Answering {
   id: string;
-  /** Ids of questions may come again; this does not. */
+  /** Unique, unlike the id of a question, which an agent may use again. */
   mark: string;
   busy: boolean;
   send(answer: Answer): void;
@@ -66,14 +67,14 @@ export function QuestionCard({ question, aside }: Props) {
         {hub.may("approve") ? (
           <Body question={question} answering={answering} />
         ) : (
-          <p class="small muted">This device may only watch. Answer on one that may approve.</p>
+          <p class="small muted">This device can only watch. Answer on a device that may approve.</p>
         )}
       </div>
       {(state === "sent" || failed || left !== null) && (
         <footer class="ask-foot">
           {state === "sent" && (
             <p class="small muted" role="status">
-              The hub has your answer; the agent gets it with the answers to its other questions.
+              Answer saved. The agent gets it together with the answers to its other questions.
             </p>
           )}
           {failed && (
@@ -81,7 +82,7 @@ export function QuestionCard({ question, aside }: Props) {
               {failed}
             </p>
           )}
-          {left !== null && <span class="ask-clock tiny">withdrawn in {clock(left * 1000)}</span>}
+          {left !== null && <span class="ask-clock tiny">expires in {clock(left * 1000)}</span>}
         </footer>
       )}
     </section>
@@ -91,11 +92,10 @@ export function QuestionCard({ question, aside }: Props) {
 function Body({ question, answering }: { question: Question; answering: Answering }) {
   if (question.url !== undefined) return <Page url={question.url} {...answering} />;
   if (question.form) return <Form {...answering} form={question.form} />;
-  if (question.options?.length) return <Options question={question} {...answering} />;
-  return <Free question={question} {...answering} />;
+  return <Fields question={question} {...answering} />;
 }
 
-/** Only what a browser opens as a page; anything else is shown as text. */
+/** Whether a browser opens it as a page; anything else is only shown as text. */
 const isPage = (url: string): boolean => /^https?:\/\//i.test(url);
 
 function Page({ url, busy, send, decline }: Answering & { url: string }) {
@@ -121,93 +121,24 @@ function Page({ url, busy, send, decline }: Answering & { url: string }) {
   );
 }
 
-function Options({ id, mark, question, busy, send, decline }: Answering & { question: Question }) {
-  const options = question.options ?? [];
-  const many = question.multiSelect ?? false;
-  const [chosen, setChosen] = useTyped<readonly string[]>(
-    mark,
-    "chosen",
-    question.defaultValue !== undefined && options.includes(question.defaultValue) ? [question.defaultValue] : [],
-  );
-  const [other, setOther] = useTyped(mark, "other", "");
-  const own = other.trim();
-  const all = [...options.filter((option) => chosen.includes(option)), ...(own ? [own] : [])];
-  const pick = (option: string, on: boolean) => {
-    if (many) setChosen((before) => (on ? [...before, option] : before.filter((one) => one !== option)));
-    else {
-      setChosen(() => [option]);
-      setOther(() => "");
-    }
-  };
-  const submit = (event: SubmitEvent) => {
-    event.preventDefault();
-    if (all.length) send(many ? all : (all.at(-1) ?? ""));
-  };
-  return (
-    <form class="ask-form" onSubmit={submit}>
-      <fieldset class="ask-row">
-        <legend class="aside">{many ? "Choose any" : "Choose one"}</legend>
-        {options.map((option) => (
-          <label key={option} class="ask-option">
-            <input
-              type={many ? "checkbox" : "radio"}
-              name={id}
-              checked={chosen.includes(option)}
-              onChange={(event) => pick(option, event.currentTarget.checked)}
-            />
-            {option}
-          </label>
-        ))}
-        <input
-          class="field"
-          type="text"
-          placeholder={many ? "Something else as well…" : "Something else…"}
-          aria-label="Something else"
-          value={other}
-          onInput={({ currentTarget: { value } }) => {
-            setOther(() => value);
-            if (!many && value) setChosen(() => []);
-          }}
-        />
-      </fieldset>
-      <Send busy={busy} ready={all.length > 0} decline={decline} />
-    </form>
-  );
-}
-
-function Free({ id, mark, question, busy, send, decline }: Answering & { question: Question }) {
-  const [text, setText] = useTyped(mark, "text", question.defaultValue ?? "");
+function Fields({ id, mark, question, busy, send, decline }: Answering & { question: Question }) {
+  const [draft, setDraft] = useTyped<Draft>(mark, "draft", emptyDraft(question));
+  const answer = answerFrom(question, draft);
   const submit = (event: Event) => {
     event.preventDefault();
-    if (text.trim()) send(text.trim());
+    if (answer !== null) send(answer);
   };
   return (
     <form class="ask-form" onSubmit={submit}>
-      <textarea
-        id={id}
-        class="field"
-        rows={2}
-        aria-label="Your answer"
-        value={text}
-        onInput={({ currentTarget: { value } }) => setText(() => value)}
-        onKeyDown={(event) => {
-          if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.isComposing) submit(event);
-        }}
-      />
-      <Send busy={busy} ready={Boolean(text.trim())} decline={decline} />
+      <QuestionField id={id} question={question} draft={draft} put={setDraft} submit={submit} />
+      <div class="ask-choices">
+        <button type="submit" class="button primary" disabled={busy || answer === null}>
+          {busy ? "Sending…" : "Answer"}
+        </button>
+        <button type="button" class="button" disabled={busy} onClick={decline}>
+          Decline
+        </button>
+      </div>
     </form>
-  );
-}
-
-function Send({ busy, ready, decline }: { busy: boolean; ready: boolean; decline(): void }) {
-  return (
-    <div class="ask-choices">
-      <button type="submit" class="button primary" disabled={busy || !ready}>
-        {busy ? "Sending…" : "Answer"}
-      </button>
-      <button type="button" class="button" disabled={busy} onClick={decline}>
-        Decline
-      </button>
-    </div>
   );
 }

@@ -1,6 +1,6 @@
-/** How risky it is, and why. From high on the reasons stand before what would be done, open. */
+/** The risk level and its reasons. From high on, the reasons stand open above the preview. */
 import type { RiskLevel } from "../../model/wire.gen";
-import { Seen } from "./hidden";
+import { Sentence } from "./hidden";
 
 const LEVELS: Readonly<Record<RiskLevel, { word: string; chip: string }>> = {
   low: { word: "Low risk", chip: "ok" },
@@ -16,7 +16,7 @@ export function RiskChip({ level }: { level: string }) {
   return <span class={`chip ${chip}`}>{word}</span>;
 }
 
-/** Whether nobody should decide before they know why. */
+/** Whether the reasons must be read before the decision. */
 export const isRisky = (level: string): boolean => level === "high" || level === "critical";
 
 interface Reasons {
@@ -24,7 +24,7 @@ interface Reasons {
   reasons: readonly string[];
 }
 
-/** For what is not risky: there for who wants to know. */
+/** The reasons of a lower level, folded. */
 export function RiskReasons({ level, reasons }: Reasons) {
   if (!reasons.length) return null;
   return (
@@ -35,8 +35,10 @@ export function RiskReasons({ level, reasons }: Reasons) {
   );
 }
 
-/** Reasons that are shown at once; more of them push what they are about out of sight. */
+/** Reasons that are shown at once; more of them would push the preview out of sight. */
 const FIRST = 3;
+/** Characters of a reason that are shown: its beginning and its end. */
+const LONGEST = 240;
 
 export function RiskWarning({ level, reasons }: Reasons) {
   if (!reasons.length) return null;
@@ -59,10 +61,7 @@ function List({ reasons }: { reasons: readonly string[] }) {
     <ul>
       {reasons.map((reason) => (
         <li key={reason}>
-          {reason.split("`").map((part, place) => {
-            const seen = <Seen key={place} text={part} />;
-            return place % 2 ? <code key={place}>{seen}</code> : seen;
-          })}
+          <Sentence text={reason} limit={LONGEST} />
         </li>
       ))}
     </ul>

@@ -107,7 +107,7 @@ export function check(fields: readonly Field[], raws: Raws): Checked {
     const raw = rawOf(field, raws);
     const empty = raw === "" || (Array.isArray(raw) && !raw.length);
     if (empty) {
-      if (field.required) errors[field.name] = Array.isArray(raw) ? "Choose one" : "Needed";
+      if (field.required) errors[field.name] = Array.isArray(raw) ? "Choose one" : "Required";
       continue;
     }
     const error = CHECKS[field.kind](field, raw, (value) => (values[field.name] = value));
@@ -120,8 +120,8 @@ type Check = (field: Field, raw: Raw, take: (value: Json) => void) => string;
 
 const numeric: Check = ({ kind, schema }, raw, take) => {
   const value = Number(raw);
-  if (!Number.isFinite(value)) return "A number, please";
-  if (kind === "integer" && !Number.isInteger(value)) return "A whole number, please";
+  if (!Number.isFinite(value)) return "Enter a number";
+  if (kind === "integer" && !Number.isInteger(value)) return "Enter a whole number";
   take(value);
   return within(value, schema, "minimum", "maximum", "");
 };
@@ -150,7 +150,7 @@ const CHECKS: Readonly<Record<Kind, Check>> = {
       take(JSON.parse(raw as string) as Json);
       return "";
     } catch {
-      return "JSON, please";
+      return "Enter JSON";
     }
   },
 };

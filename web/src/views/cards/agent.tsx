@@ -2,6 +2,7 @@
 import { isObject, textOf } from "../../model/json";
 import type { ToolCall } from "../../model/wire.gen";
 import { count } from "../../ui/time";
+import { Seen } from "../approvals/hidden";
 import { Markdown } from "../text/markdown";
 import { useSource } from "../text/source";
 import { Run } from "../transcript/run";
@@ -25,7 +26,7 @@ export function Agent({ call }: { call: ToolCall }) {
       )}
       {agent?.endedAt === undefined && agent?.message && (
         <p class="small">
-          {agent.message}
+          <Seen text={agent.message} />
           {agent.progress !== undefined && <progress class="sub-progress" max={100} value={agent.progress} />}
         </p>
       )}

@@ -1,6 +1,8 @@
 /** What is behind the line of a tool call, by its kind. Fetched when the first one is opened. */
 import type { ComponentType } from "preact";
 import type { GitOperation, ToolCall } from "../../model/wire.gen";
+import { visible } from "../../text/highlight/odd";
+import { Seen } from "../approvals/hidden";
 import { useSource, useVersion } from "../text/source";
 import { useFamily } from "./family";
 import { Agent } from "./agent";
@@ -46,7 +48,11 @@ export function Body({ call }: { call: ToolCall }) {
 function Failing({ call }: { call: ToolCall }) {
   const message = call.error?.message.trim();
   if (!message || isDeclined(call) || call.output?.includes(message)) return null;
-  return <p class="call-error">{message.slice(0, 4000)}</p>;
+  return (
+    <p class="call-error">
+      <Seen text={message.slice(0, 4000)} />
+    </p>
+  );
 }
 
 /** Kinds whose line does not say where they are. */
@@ -59,8 +65,8 @@ function Places({ call }: { call: ToolCall }) {
   return (
     <ul class="call-places" aria-label="Places">
       {places.slice(0, 30).map(({ path, line }, at) => (
-        <li key={at} class="chip mono" title={path}>
-          {short(path, cwd)}
+        <li key={at} class="chip mono" title={visible(path)}>
+          <Seen text={short(path, cwd)} />
           {line !== null && `:${line}`}
         </li>
       ))}
@@ -82,7 +88,9 @@ function Risk({ call }: { call: ToolCall }) {
       )}
       <ul>
         {call.riskReasons.map((reason, at) => (
-          <li key={at}>{reason}</li>
+          <li key={at}>
+            <Seen text={reason} />
+          </li>
         ))}
       </ul>
     </div>
@@ -100,5 +108,9 @@ const GIT: { [Name in GitOperation["kind"]]: (operation: Extract<GitOperation, {
 
 function GitLine({ operation }: { operation: GitOperation }) {
   const say = GIT[operation.kind] as ((operation: GitOperation) => string) | undefined;
-  return say ? <p class="call-note">{say(operation)}</p> : null;
+  return say ? (
+    <p class="call-note">
+      <Seen text={say(operation)} />
+    </p>
+  ) : null;
 }

@@ -2,14 +2,16 @@
 import type { ComponentChildren } from "preact";
 import { millisecondsBetween } from "../../model/summary";
 import type { ToolCall } from "../../model/wire.gen";
+import { visible } from "../../text/highlight/odd";
 import { Icon } from "../../ui/icon";
 import { lazily, Missing } from "../../ui/lazy";
 import { lasting } from "../../ui/time";
+import { Seen } from "../approvals/hidden";
 import { useFold } from "../text/fold";
 import { useIsPast, useMoment, useSource, useVersion } from "../text/source";
 import { countsOf, exitOf, headOf, isDeclined, isWaiting, kindOf } from "./kinds";
 import { useFamily } from "./family";
-import { said } from "./verdict";
+import { describeVerdict } from "./verdict";
 
 const Body = lazily(
   () => import("./bodies").then((module) => module.Body),
@@ -23,13 +25,21 @@ export function CallCard({ call }: { call: ToolCall }) {
   const head = headOf(call, cwd);
   return (
     <article class={`call call-${call.status}${open ? " call-open" : ""}`}>
-      <button type="button" class="call-head" aria-expanded={open} title={head.whole.slice(0, 1000)} onClick={toggle}>
+      <button
+        type="button"
+        class="call-head"
+        aria-expanded={open}
+        title={visible(head.whole.slice(0, 1000))}
+        onClick={toggle}
+      >
         <span class="call-icon">
           <Icon name={head.icon} size={15} />
         </span>
         <span class="call-line">
           {head.verb && <span class="call-verb">{head.verb}</span>}{" "}
-          <span class={`call-about${head.mono ? " mono" : ""}`}>{head.about}</span>
+          <span class={`call-about${head.mono ? " mono" : ""}`}>
+            <Seen text={head.about} />
+          </span>
         </span>
         <Chips call={call} />
         <Allowed call={call} />
@@ -55,7 +65,7 @@ function Chips({ call }: { call: ToolCall }) {
   const counts = countsOf(call);
   const exit = exitOf(call);
   const risky = call.riskLevel === "high" || call.riskLevel === "critical";
-  const why = call.riskReasons?.join("\n");
+  const why = visible(call.riskReasons?.join("\n") ?? "");
   return (
     <>
       {children.length > 0 && <span class="muted tiny">{steps(children.length)}</span>}
@@ -65,7 +75,9 @@ function Chips({ call }: { call: ToolCall }) {
           {counts[1] > 0 && <span class="minus">−{counts[1]}</span>}
         </span>
       )}
-      {exit !== null && exit !== 0 && <span class="chip bad">{typeof exit === "number" ? `exit ${exit}` : exit}</span>}
+      {exit !== null && exit !== 0 && (
+        <span class="chip bad">{typeof exit === "number" ? `exit ${exit}` : visible(exit)}</span>
+      )}
       {risky && (
         <span class={`chip wait ${unasked ? "call-also" : ""}`} title={why}>
           {call.riskLevel} risk
@@ -85,9 +97,9 @@ function Allowed({ call }: { call: ToolCall }) {
   const approvals = useSource().session.peek()?.lookup.approvals;
   const [approval] = (call.approvalIds ?? []).flatMap((id) => approvals?.get(id) ?? []).filter((one) => one.approved);
   if (!approval) return null;
-  const words = said(approval);
+  const words = describeVerdict(approval);
   return (
-    <span class="call-allowed muted tiny" title={[words, approval.reason].filter(Boolean).join(" · ")}>
+    <span class="call-allowed muted tiny" title={visible([words, approval.reason].filter(Boolean).join(" · "))}>
       <Icon name="shield" size={12} />
       <span>{words}</span>
     </span>

@@ -39,8 +39,8 @@ export interface Offence {
   readonly said: string;
 }
 
-const UNASKED: Offence = { chip: "did not ask", said: "The agent did this without asking first." };
-const DENIED: Offence = { chip: "was denied", said: "The agent did this although it was denied." };
+const UNASKED: Offence = { chip: "Ran without approval", said: "The agent did this without asking first." };
+const DENIED: Offence = { chip: "Ran although denied", said: "The agent did this although it was denied." };
 
 export function useFamily(call: ToolCall): { children: readonly Step[]; unasked: Offence | null } {
   useVersion(call);

@@ -1,6 +1,7 @@
 /** What a search found, by file. */
 import { useState } from "preact/hooks";
 import type { SearchMatch, ToolCall } from "../../model/wire.gen";
+import { Seen } from "../approvals/hidden";
 import { useSource, useVersion } from "../text/source";
 import { short } from "./kinds";
 import { Output, unfenced } from "./output";
@@ -19,14 +20,18 @@ export function Found({ call }: { call: ToolCall }) {
     <div class="found">
       {[...byFile(shown)].map(([file, matches]) => (
         <section key={file}>
-          <h4 class="found-file mono">{short(file, cwd)}</h4>
+          <h4 class="found-file mono">
+            <Seen text={short(file, cwd)} />
+          </h4>
           <ul>
             {matches
               .filter(({ line, content }) => line > 0 || content)
               .map(({ line, content }, at) => (
                 <li key={at} class="found-match mono">
                   <span class="found-line">{line > 0 ? line : ""}</span>
-                  <span class="found-text">{content.slice(0, 500)}</span>
+                  <span class="found-text">
+                    <Seen text={content.slice(0, 500)} />
+                  </span>
                 </li>
               ))}
           </ul>

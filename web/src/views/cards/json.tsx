@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { isObject } from "../../model/json";
 import type { Json } from "../../model/wire.gen";
 import { Icon } from "../../ui/icon";
+import { Seen } from "../approvals/hidden";
 
 /** Entries of one object or list that are shown before somebody asks for more, and characters of a text. */
 const ENTRIES = 50;
@@ -43,7 +44,10 @@ function Entry({ name, value, depth }: { name: string; value: Json; depth: numbe
   if (!nested) {
     return (
       <li class="json-entry">
-        <span class="json-name">{name}</span> <Leaf value={value} />
+        <span class="json-name">
+          <Seen text={name} />
+        </span>{" "}
+        <Leaf value={value} />
       </li>
     );
   }
@@ -51,7 +55,9 @@ function Entry({ name, value, depth }: { name: string; value: Json; depth: numbe
     <li class={`json-entry${open ? " json-open" : ""}`}>
       <button type="button" class="json-fold" aria-expanded={open} onClick={() => setOpen(!open)}>
         <Icon name="right" size={10} />
-        <span class="json-name">{name}</span>
+        <span class="json-name">
+          <Seen text={name} />
+        </span>
         <span class="muted">
           {Array.isArray(value) ? `${size} in a list` : size === 1 ? "1 field" : `${size} fields`}
         </span>
@@ -68,7 +74,7 @@ function Leaf({ value }: { value: Json }) {
   return (
     <>
       <span class={value.includes("\n") ? "json-text json-lines" : "json-text"}>
-        {cut ? value.slice(0, LETTERS) : value}
+        <Seen text={cut ? value.slice(0, LETTERS) : value} />
       </span>
       {cut && (
         <button type="button" class="more" onClick={() => setAll(true)}>

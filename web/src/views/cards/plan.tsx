@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Todo } from "../../model/wire.gen";
 import { Icon } from "../../ui/icon";
+import { Seen } from "../approvals/hidden";
 import { useSource } from "../text/source";
 
 export function PlanCard() {
@@ -21,7 +22,9 @@ export function PlanCard() {
         <span class="plan-count">
           {done} of {todos.length}
         </span>
-        <span class="cut">{current?.activeForm || current?.content}</span>
+        <span class="cut">
+          <Seen text={current?.activeForm || current?.content || ""} />
+        </span>
         <span class="call-turn">
           <Icon name="right" size={12} />
         </span>
@@ -53,7 +56,7 @@ export function Todos({ todos }: { todos: readonly Todo[] }) {
           </span>
           <span>
             <span class="aside">{STATES[todo.status]}: </span>
-            {todo.status === "in_progress" && todo.activeForm ? todo.activeForm : todo.content}
+            <Seen text={todo.status === "in_progress" && todo.activeForm ? todo.activeForm : todo.content} />
           </span>
           {todo.priority === "high" && <span class="chip">high</span>}
         </li>

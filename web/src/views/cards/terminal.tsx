@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import type { ToolCall } from "../../model/wire.gen";
 import { plainText } from "../../text/ansi/screen";
 import { Copy } from "../../ui/copy";
+import { Seen } from "../approvals/hidden";
 import { Ansi, FedScreen } from "../text/ansi";
 import { useFed } from "../text/growing";
 import { commandOf, exitOf } from "./kinds";
@@ -29,7 +30,9 @@ export function Terminal({ call }: { call: ToolCall }) {
           <span class="term-prompt" aria-hidden="true">
             $
           </span>
-          <pre tabIndex={0}>{command}</pre>
+          <pre tabIndex={0}>
+            <Seen text={command} />
+          </pre>
           <Copy text={command} label="Copy command" />
         </div>
       )}

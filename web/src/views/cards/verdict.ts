@@ -1,10 +1,9 @@
 /** How an approval was decided, and by whom. Pure. */
 import type { Approval } from "../../model/wire.gen";
 
-export function said({ approved, resolvedBy, decidedBy }: Approval): string {
-  if (resolvedBy === "cancelled") return "Nobody decided before the turn ended";
-  if (resolvedBy === "timeout")
-    return approved ? "Allowed, as nobody decided in time" : "Denied, as nobody decided in time";
+export function describeVerdict({ approved, resolvedBy, decidedBy, reason }: Approval): string {
+  if (resolvedBy === "cancelled") return reason ? "Cancelled" : "Cancelled with the turn";
   const word = approved ? "Allowed" : "Denied";
+  if (resolvedBy === "timeout") return `${word}: no decision in time`;
   return resolvedBy === "policy" ? `${word} by a rule` : decidedBy ? `${word} by ${decidedBy}` : word;
 }

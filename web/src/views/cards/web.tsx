@@ -1,5 +1,6 @@
 /** A page that was fetched, or what a search of the web gave. Links are for people to follow; nothing is loaded. */
 import type { ToolCall, WebOperation } from "../../model/wire.gen";
+import { Seen } from "../approvals/hidden";
 import { hostOf } from "../text/links";
 import { Output, unfenced } from "./output";
 import { useVersion } from "../text/source";
@@ -29,7 +30,11 @@ function Operation({ operation }: { operation: WebOperation }) {
       {(operation.results ?? []).slice(0, 20).map(({ url, title, snippet }, at) => (
         <li key={at}>
           <Site url={url} title={title} />
-          {snippet && <p class="muted small">{snippet}</p>}
+          {snippet && (
+            <p class="muted small">
+              <Seen text={snippet} />
+            </p>
+          )}
         </li>
       ))}
     </ol>
@@ -51,10 +56,10 @@ function Site({
     <p class="web-site">
       {known ? (
         <a href={url} target="_blank" rel="noopener noreferrer">
-          {title || url}
+          <Seen text={title || url} />
         </a>
       ) : (
-        (title || url).slice(0, 500)
+        <Seen text={(title || url).slice(0, 500)} />
       )}
       {known && <span class="muted tiny">{host}</span>}
       {statusCode !== undefined && <span class={`chip ${statusCode < 400 ? "ok" : "bad"}`}>{statusCode}</span>}

@@ -1,12 +1,13 @@
 /**
- * The text of one line: colours, marks, and what is odd in it made visible. Text nodes only.
+ * The text of one line: colours, marks, and invisible characters made visible. Text nodes only.
  *
- * A line longer than anybody reads is cut, and shown whole when asked for.
+ * A very long line shows its beginning and its end, and the rest on request.
  */
 import { useState } from "preact/hooks";
 import type { Mark } from "../../diff/rows";
 import { pieces } from "../../text/highlight/odd";
 import { type Line, parts } from "../../text/highlight/spans";
+import { shortenMiddle } from "../../text/shorten";
 import { count } from "../../ui/time";
 
 /** Characters of a line that are shown at first. */
@@ -26,12 +27,14 @@ function LongLine({ text, spans, marks }: Props) {
   const [whole, setWhole] = useState(false);
   // colours of a line this long are of no use, and their elements would be many
   if (whole) return <>{odd(text)}</>;
+  const { head, tail } = shortenMiddle(text, LINE_LIMIT);
   return (
     <>
-      {inked(text.slice(0, LINE_LIMIT), spans, marks)}
+      {inked(head, spans, marks)}
       <button type="button" class="code-more" onClick={() => setWhole(true)}>
-        … show whole line ({count(text.length)} characters)
+        … show whole line ({count(text.length)} characters) …
       </button>
+      {odd(tail)}
     </>
   );
 }
@@ -44,7 +47,15 @@ function inked(text: string, spans?: Line, marks?: readonly Mark[]) {
   });
 }
 
-/** The text, with a box around each character that would not show. */
+/** The text with a box around each odd character. A blank stays as wide as it is, so that columns stay aligned. */
 export function odd(text: string) {
-  return pieces(text).map((piece) => (typeof piece === "string" ? piece : <span class="code-odd">{piece.shown}</span>));
+  return pieces(text).map((piece) =>
+    typeof piece === "string" ? (
+      piece
+    ) : (
+      <span class={`code-odd${piece.blank ? " code-blank" : ""}`} title={piece.shown}>
+        {piece.blank ?? piece.shown}
+      </span>
+    ),
+  );
 }

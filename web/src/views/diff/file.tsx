@@ -51,7 +51,7 @@ export function FileView({ path, diff, counts, language, fold, first = false, sh
       />
       {open && (
         <>
-          {!drawn && <p class="diff-note">{emptyWords(kind, diff.binary)}</p>}
+          {!drawn && <p class="diff-note">{emptyWords(kind, diff)}</p>}
           {drawn && <Notes diff={diff} turning={facts.turning} mixed={facts.ends === "mixed"} />}
           {drawn && width === null && <Bone rows={diff.rows.length} />}
           {drawn && width !== null && (
@@ -130,8 +130,12 @@ export const EMPTY: Readonly<Record<Kind, string>> = {
   modified: "No line was changed.",
 };
 
-const emptyWords = (kind: Kind, binary?: true): string =>
-  binary ? "A binary file: there are no lines to compare." : EMPTY[kind];
+const emptyWords = (kind: Kind, { binary, unknown }: FileDiff): string =>
+  binary
+    ? "A binary file: there are no lines to compare."
+    : unknown
+      ? "The change of this file is not shown."
+      : EMPTY[kind];
 
 function Notes({ diff, turning, mixed }: { diff: FileDiff; turning: boolean; mixed: boolean }) {
   return (

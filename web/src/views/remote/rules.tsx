@@ -1,4 +1,4 @@
-/** The "always" answers that the hub holds, in words, each with a way to take it back. */
+/** The rules that the hub has stored, in words, each with a button to revoke it. */
 import { useEffect, useState } from "preact/hooks";
 import { path } from "../../app/api";
 import { useHub } from "../../app/context";
@@ -6,6 +6,7 @@ import { words } from "../../app/hub";
 import { nameOf, type SessionRow } from "../../app/rows";
 import { attempt } from "../../app/toasts";
 import { Icon } from "../../ui/icon";
+import { Seen, Sentence } from "../approvals/hidden";
 import { moment } from "../../ui/time";
 import { since } from "./naming";
 
@@ -16,10 +17,14 @@ export interface Rule {
   scope: "session" | "project" | "everywhere";
   scopeKey: string;
   rule: { subject?: string; pattern?: string | null; toolName?: string };
+  /** The reach of the rule in words; rules of older hubs have none. */
+  text?: string;
+  /** It covers a tool with any arguments, although "always" once promised less. */
+  isWide?: boolean;
   created: string;
   expires: string | null;
   hits: number;
-  /** Whose decision it came of; null for rules of older hubs. */
+  /** The device whose decision it comes from; null for rules of older hubs. */
   madeBy?: string | null;
 }
 
@@ -46,10 +51,11 @@ export function Rules() {
       (error: unknown) => setTrouble(words(error)),
     );
   }, [live]);
+  const put = (rule: Rule) => setRules((now) => now && now.map((one) => (one.id === rule.id ? rule : one)));
   const drop = (id: string) => setRules((now) => now && now.filter((one) => one.id !== id));
   return (
-    <section aria-label="Standing answers">
-      <h2 class="page-section">Answered without asking</h2>
+    <section aria-label="Rules">
+      <h2 class="page-section">Rules</h2>
       {trouble && (
         <p class="new-trouble bad" role="alert">
           The rules could not be listed: {trouble}.
@@ -57,23 +63,36 @@ export function Rules() {
       )}
       {!rules && !trouble && <p class="new-bone" role="status" aria-label="Loading the rules" />}
       {rules && !rules.length && (
-        <p class="muted">No “always” was given. Where you answer with one, it is listed here and can be taken back.</p>
+        <p class="muted">No rules yet. “Always…” on an approval creates one; delete it here.</p>
       )}
       <ul class="devices">
         {rules?.map((rule) => (
-          <Row key={rule.id} rule={rule} gone={() => drop(rule.id)} />
+          <Row key={rule.id} rule={rule} changed={put} gone={() => drop(rule.id)} />
         ))}
       </ul>
     </section>
   );
 }
 
-function Row({ rule, gone }: { rule: Rule; gone(): void }) {
+interface RowProps {
+  rule: Rule;
+  changed(rule: Rule): void;
+  gone(): void;
+}
+
+function Row({ rule, changed, gone }: RowProps) {
   const hub = useHub();
   const [busy, setBusy] = useState(false);
   const revoke = async () => {
     setBusy(true);
     if (await attempt("Could not revoke it", () => hub.api.call("DELETE", path("rules", rule.id)))) gone();
+    setBusy(false);
+  };
+  const review = async (verb: "narrow" | "keep") => {
+    setBusy(true);
+    await attempt("Could not change it", async () =>
+      changed(await hub.api.call<Rule>("POST", `${path("rules", rule.id)}/${verb}`)),
+    );
     setBusy(false);
   };
   const { subject = "tools", pattern, toolName } = rule.rule;
@@ -85,8 +104,32 @@ function Row({ rule, gone }: { rule: Rule; gone(): void }) {
           <span class={`chip ${rule.effect === "allow" ? "ok" : "bad"}`}>
             {rule.effect === "allow" ? "Allow" : "Deny"}
           </span>{" "}
-          {VERBS[subject] ?? "use"} <code>{pattern ?? toolName ?? "anything"}</code>
+          {rule.text ? (
+            <Sentence text={rule.text} />
+          ) : (
+            <>
+              {VERBS[subject] ?? "use"}{" "}
+              <code>
+                <Seen text={pattern ?? toolName ?? "anything"} />
+              </code>
+            </>
+          )}
         </p>
+        {rule.isWide && (
+          <div class="rule-wide small">
+            <span>This rule is from an earlier version and covers any arguments.</span>
+            {hub.may("approve") && (
+              <>
+                <button type="button" class="button" disabled={busy} onClick={() => void review("narrow")}>
+                  Limit to the approved arguments
+                </button>
+                <button type="button" class="button quiet" disabled={busy} onClick={() => void review("keep")}>
+                  Keep as it is
+                </button>
+              </>
+            )}
+          </div>
+        )}
         <p class="small muted">
           {where(rule, hub.rows.value)} ·{" "}
           {rule.hits === 1 ? "used once" : rule.hits ? `used ${rule.hits} times` : "not used yet"}

@@ -1,6 +1,7 @@
 /** What happened when, as a list to go by: for those who cannot hit a mark, or want to read what it is. */
 import type { Mark, MarkKind } from "../../app/recording";
 import type { ReplaySession } from "../../app/replay";
+import { visible } from "../../text/highlight/odd";
 import { Dialog } from "../../ui/dialog";
 import { Icon, type IconName } from "../../ui/icon";
 import { clock } from "../../ui/time";
@@ -30,7 +31,7 @@ export function Contents({ replay, close }: { replay: ReplaySession; close(): vo
               <span class="replay-when">{clock(replay.recording.timeOf(mark.count))}</span>
               <Icon name={KINDS[mark.kind].icon} size={14} />
               <span class="aside">{KINDS[mark.kind].name}: </span>
-              <span class="cut">{mark.label || KINDS[mark.kind].name}</span>
+              <span class="cut">{visible(mark.label) || KINDS[mark.kind].name}</span>
             </button>
           </li>
         ))}

@@ -1,11 +1,16 @@
 /** A recording that can be played: the transcript as it was at a moment, and what moves the moment. */
 import type { ComponentChildren } from "preact";
+import { summarizeRequest } from "../../app/approvals";
 import { REPLAY_KEYS, type ReplaySession } from "../../app/replay";
 import { placeOf, unmarked, wordOf } from "../../app/rows";
 import { useShortcuts } from "../../app/shortcuts";
 import { Icon } from "../../ui/icon";
+import { Shortened } from "../approvals/hidden";
 import { Transcript } from "../transcript/transcript";
 import { Transport } from "./transport";
+
+/** Characters of a pending request; both ends are shown. */
+const LONGEST = 200;
 
 interface Props {
   replay: ReplaySession;
@@ -61,7 +66,7 @@ const placed = (where: string): string => Object.values(placeOf(where)).join("")
 /** What was the case then; nobody is waited for now. */
 const wordsOf = (status: string): string => wordOf(status).replace("waiting for you", "waiting for an answer");
 
-/** What was asked then and not answered yet. Nothing of it can be answered here. */
+/** The approvals and questions that were pending then. They cannot be answered here. */
 function Asked({ replay }: { replay: ReplaySession }) {
   void replay.head.value;
   const session = replay.session.value;
@@ -71,14 +76,18 @@ function Asked({ replay }: { replay: ReplaySession }) {
       {session.pendingApprovals.map((approval) => (
         <li key={`approval-${approval.seq}`}>
           <Icon name="shield" size={14} />
-          <span class="cut">{unmarked(approval.description || approval.toolName)}</span>
+          <span class="replay-about">
+            <Shortened text={summarizeRequest(approval, session.fields.workingDirectory)} limit={LONGEST} />
+          </span>
           <span class="muted tiny">{approval.riskLevel} risk</span>
         </li>
       ))}
       {session.pendingQuestions.map((question) => (
         <li key={`question-${question.seq}`}>
           <Icon name="question" size={14} />
-          <span class="cut">{question.question}</span>
+          <span class="replay-about">
+            <Shortened text={question.question} limit={LONGEST} />
+          </span>
         </li>
       ))}
     </ul>

@@ -1,5 +1,7 @@
 /** What a session with an open turn is doing right now, in a few words. Pure. */
 import type { State } from "../../model/state";
+import { visible } from "../../text/highlight/odd";
+import { shortenText } from "../../text/shorten";
 import { headOf } from "../cards/kinds";
 
 export interface Activity {
@@ -15,8 +17,8 @@ export function activity({ fields, lookup }: State): Activity {
   const open = [...lookup.open].at(-1);
   if (open?.type === "tool_call") {
     const { verb, about } = headOf(open, fields.workingDirectory);
-    const said = `${verb} ${about}`.trim().slice(0, 120);
-    return { text: open.status === "executing" ? `${said}…` : `About to: ${said}`, waits: false };
+    const what = visible(shortenText(`${verb} ${about}`.trim(), 120));
+    return { text: open.status === "executing" ? `${what}…` : `About to: ${what}`, waits: false };
   }
   if (fields.progress?.label) return { text: `${fields.progress.label}…`, waits: false };
   if (open?.type === "message") return { text: "Writing…", waits: false };

@@ -1,30 +1,36 @@
-/** Approvals and questions as they stand in the transcript: one quiet line. The cards are above the composer. */
+/** Approvals and questions in the transcript: one quiet line each. The cards are above the composer. */
+import { isQuestionRequest } from "../../app/approvals";
+import { labelOption } from "../../app/deciding";
 import { isObject } from "../../model/json";
 import { pending } from "../../model/state";
 import type { Approval, Json, Question } from "../../model/wire.gen";
 import { Icon } from "../../ui/icon";
-import { said } from "../cards/verdict";
+import { visible } from "../../text/highlight/odd";
+import { describeVerdict } from "../cards/verdict";
 import { useIsPast, useSource, useVersion } from "../text/source";
 
 export function ApprovalLine({ approval }: { approval: Approval }) {
   useVersion(approval);
   const source = useSource();
-  if (pending(approval)) return <Pending what="decision" />;
+  // the questions that it consists of have lines of their own
+  if (pending(approval)) return isQuestionRequest(approval) ? null : <Pending what="decision" />;
   // the line of the call says who allowed it
   if (approval.approved && source.session.peek()?.lookup.calls.has(approval.toolCallId)) return null;
-  const option = approval.options?.find((one) => one.optionId === approval.optionId)?.name;
-  const how = [said(approval), approval.resolvedBy === "user" && option, approval.reason].filter(Boolean).join(" · ");
+  const option = approval.options?.find((one) => one.optionId === approval.optionId);
+  // that it was allowed or denied once is said already
+  const label = option?.kind.endsWith("_always") && approval.resolvedBy === "user" && labelOption(option);
+  const how = visible([describeVerdict(approval), label, approval.reason].filter(Boolean).join(" · "));
   return (
     <p class={`decided${approval.approved ? "" : " decided-no"}`}>
       <Icon name="shield" size={13} />
-      <span class="cut" title={`${approval.description}\n${how}`}>
+      <span class="cut" title={`${visible(approval.description)}\n${how}`}>
         {how}
       </span>
     </p>
   );
 }
 
-/** Leads to the card above the composer, which shows what waits, one at a time. */
+/** Leads to the card above the composer. */
 function Pending({ what }: { what: "decision" | "answer" }) {
   if (useIsPast()) {
     return (
@@ -35,8 +41,10 @@ function Pending({ what }: { what: "decision" | "answer" }) {
     );
   }
   const show = () => {
-    const card = document.querySelector(".ask");
-    card?.querySelector<HTMLElement>("button, input, select, textarea")?.focus({ preventScroll: true });
+    const card = document.querySelector<HTMLElement>(".ask");
+    // never a button: Enter must not decide an approval that was not read
+    const field = card?.querySelector<HTMLElement>("input, select, textarea");
+    (field ?? card)?.focus({ preventScroll: true });
   };
   return (
     <button type="button" class="decided decided-wait" onClick={show}>
@@ -54,9 +62,9 @@ export function QuestionLine({ question }: { question: Question }) {
     <p class="decided">
       <Icon name="question" size={13} />
       <span>
-        {question.question || "A question"}{" "}
+        {visible(question.question) || "A question"}{" "}
         <span class="decided-answer">
-          {answer ||
+          {visible(answer) ||
             (question.outcome === "answered" ? "Answered" : (OUTCOMES[question.outcome ?? ""] ?? "Not answered"))}
         </span>
       </span>
@@ -66,8 +74,8 @@ export function QuestionLine({ question }: { question: Question }) {
 
 const OUTCOMES: Readonly<Record<string, string>> = {
   declined: "Declined to answer",
-  cancelled: "Withdrawn",
-  timeout: "Nobody answered in time",
+  cancelled: "Cancelled with the turn",
+  timeout: "No answer in time",
 };
 
 function answerOf(answer: Json | undefined): string {

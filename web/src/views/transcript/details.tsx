@@ -1,6 +1,7 @@
 /** Facts that are of use to few: what the agent printed beside its protocol, and what nothing here knows. */
 import { isObject, textOf } from "../../model/json";
 import type { Custom } from "../../model/wire.gen";
+import { visible } from "../../text/highlight/odd";
 import { Icon } from "../../ui/icon";
 import { lazily } from "../../ui/lazy";
 import { useFold } from "../text/fold";
@@ -50,5 +51,5 @@ function said(items: readonly Custom[]): string {
 
 const nameOf = ({ eventName, data }: Custom): string => {
   const reason = eventName === "diagnostic" && isObject(data) ? textOf(data["reason"]) : "";
-  return (reason || eventName.replace(/[_/:]+/g, " ")).slice(0, 200) || "unnamed";
+  return visible((reason || eventName.replace(/[_/:]+/g, " ")).slice(0, 200)) || "unnamed";
 };

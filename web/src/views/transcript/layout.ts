@@ -174,9 +174,10 @@ export class Layout {
   }
 }
 
-/** What the hub notes about its queue, which the composer shows. */
+/** Records of the hub that are shown elsewhere: the queue in the composer, an act and a mode with their calls. */
+const BOOKKEEPING = /^(?:prompt_|act_allowed$|act_undone$|mode_chosen$)/;
 const isBookkeeping = (item: SessionItem): boolean =>
-  item.type === "custom" && item.namespace === "pilothouse" && item.eventName.startsWith("prompt_");
+  item.type === "custom" && item.namespace === "pilothouse" && BOOKKEEPING.test(item.eventName);
 
 /** Whether anybody would want to be asked: agents think and go over to another mode by calls as well. */
 const isAskedAbout = (call: ToolCall, risk: string | undefined): boolean =>

@@ -1,0 +1,178 @@
+"""Labels of an approval's options, chosen by kind. The agent's own name for an option is never its label."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from .records import Option
+
+__all__ = ["KIND_LABELS", "label_option", "make_visible", "quote_code"]
+
+KIND_LABELS = {
+    "allow_once": "Allow once",
+    "allow_always": "Always allow",
+    "reject_once": "Deny",
+    "reject_always": "Always deny",
+}
+
+MAX_NAME = 4000
+"""Characters of a name that are read, half of them from its end: nobody sees the rest of a longer one on a button."""
+# Words for yes and no on buttons, in the languages and signs that agents use; `*` stands for any ending. They are
+# compared without case, accents and separators.
+_NO_WORDS = """
+no nope nah not dont don't deny denied denies denying reject* refuse* decline* cancel* abort* stop* block* never
+disallow* forbid* skip* dismiss* close ignore* disagree* undo exit quit back nothing halt* prevent* prohibit* veto*
+discard* nein nicht nie niemals ablehn* abbrech* abbruch verweiger* verbiet* zurück
+non refus* annul* rejet* interdi* jamais bloque* arrêt*
+rechaz* deneg* nega* nunca bloque* deten* nunca
+rifiut* blocca*
+não recus* rejeit* nunca
+nej avbryt* neka* avvisa* aldrig inte nee weiger* nie odrzu* anuluj* hayır reddet* iptal*
+нет не отклон* отмен* запрет* запрещ* отказ* стоп никогда
+"""
+_YES_WORDS = """
+yes yep yeah yup ok okay allow* approve* accept* proceed* run grant* confirm* trust* permit* agree* sure lgtm
+authoriz* authoris* affirmative execute*
+ja erlaub* zulass* zustimm* genehmig* akzeptier*
+oui autoris* accept* approuv* permet* accord
+sí permit* acept* aprob*
+si consent* accett* approv*
+sim permit* aceit* aprov*
+tillåt* godkän* zezw* evet
+да разреш* одобр* принять принимаю соглас*
+"""
+# with a word for no next to them, these say how often it holds or what follows
+_WEAK_YES_WORDS = "always continue* immer toujours siempre sempre alltid всегда"
+# without spaces between words
+_NO_SIGNS = """
+不允许 不允許 不同意 不接受 不批准 不继续 拒绝 拒絕 取消 否 不 禁止 停止
+許可しない 承認しない いいえ 拒否 キャンセル 中止 却下
+허용안함 허용하지않음 아니 거부 취소 거절 중지 금지
+\u274c \u2716 \u2717 \u2718 \u2715 \u2612 \u274e \U0001f6ab \u26d4 \U0001f44e \U0001f6d1 \U0001f645
+"""
+_YES_SIGNS = """
+允许 允許 同意 是 批准 确认 確認 接受 继续 好 はい 許可 承認 예 네 허용 승인 동의
+\u2705 \u2714 \u2713 \u2611 \U0001f44d \U0001f44c \U0001f197 \U0001f646
+"""
+_PHRASES = r"go ahead|do it|let'?s go"
+# "and don't ask again for …" is about questions, not about the answer
+_ABOUT_ASKING = re.compile(
+    r"(?<![^\W_])(?:don'?t|do not|never|stop|without|not) ask(?:ing)?(?: me)?(?: again)?"
+    r"(?: for (?:commands that start with )?(?:`[^`\n]{0,4000}`|[^`,.;:!?\n]{1,200}))?(?![^\W_])"
+)
+# Cyrillic and Greek letters that look Latin
+_LOOKALIKES = str.maketrans(
+    "аеорсхуіѕԁһкАВЕКМНОРСТХοναιτρυđðłøıɑɡᴀʙᴄᴅᴇɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ",
+    "aeopcxyisdhkABEKMHOPCTXovaitpuddloiagabcdeghijklmnoprstuvwyz",
+)
+_LETTER_SIGNS = {first + index: chr(ord("a") + index) for first in (0x1F150, 0x1F170, 0x1F1E6) for index in range(26)}
+_QUOTES = {ord(quote): "'" for quote in "\u2018\u2019\u201a\u201b\u02bc\u2032\u00b4"}
+_DIGITS = str.maketrans("0345$@", "oeassa")
+_WORD = re.compile(r"(?:[^\W_]|[$@])+")
+_SINGLE_LETTERS = re.compile(r"(?<![^\W_])[^\W_](?:[\W_]{1,3}[^\W_](?![^\W_]))+")
+# Control characters except tab and line feed; zero-width, bidirectional and blank characters; unusual spaces.
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f"
+    "\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffc\ud800-\udfff\U00013430-\U00013438"
+    "\U00016fe4\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+# an emoji may be followed by a variation selector, or be joined to the next one
+_EMOJI_JOIN = re.compile(
+    "(?<=[\u203c-\u2bff\U0001f000-\U0001faff])\ufe0f"
+    "|(?<=[\u2600-\u27bf\U0001f000-\U0001faff\ufe0f])\u200d(?=[\u2190-\u2bff\U0001f000-\U0001faff])"
+)
+
+
+def label_option(option: Option) -> Option:
+    """Return the option with a label for its kind, and flag an agent's name that says the opposite."""
+    label = KIND_LABELS.get(option.kind) or ("Allow" if option.kind.startswith("allow") else "Deny")
+    says_no, says_yes = _read_answers(option.name)
+    is_misleading = says_no if option.kind.startswith("allow") else says_yes
+    return Option(
+        option_id=option.option_id, name=option.name, kind=option.kind, label=label, is_misleading=is_misleading
+    )
+
+
+def _read_answers(name: str) -> tuple[bool, bool]:
+    """Whether a name says no and whether it says yes; it may say both."""
+    if len(name) > MAX_NAME:
+        name = f"{name[: MAX_NAME // 2]} {name[-MAX_NAME // 2 :]}"
+    visible = _INVISIBLE.sub("", name.translate(_LETTER_SIGNS))
+    plain = _fold(visible)
+    texts = {plain, _fold(visible.translate(_LOOKALIKES))}
+    for text in tuple(texts):
+        texts.add(_SINGLE_LETTERS.sub(lambda found: re.sub(r"[\W_]", "", found[0]), text))
+    for text in tuple(texts):
+        texts |= {_replace_digits(text, one) for one in "li"}
+    says_no = says_yes = False
+    for text in texts:
+        without = _ABOUT_ASKING.sub(" ", text)
+        is_no = _NO.search(without) is not None or any(sign in plain for sign in _NO_SIGNS_FOLDED)
+        rest = _NEGATED.sub(" ", without)
+        is_yes = _YES.search(rest) is not None or _has_yes_sign(plain)
+        says_no, says_yes = says_no or is_no, says_yes or is_yes
+        if not is_no and _WEAK_YES.search(rest) is not None:
+            says_yes = True
+    return says_no, says_yes
+
+
+def _fold(text: str) -> str:
+    """A text without case, accents, unusual quotes and underscores."""
+    parts = unicodedata.normalize("NFKD", text).translate(_QUOTES)
+    plain = "".join(one for one in parts if unicodedata.category(one) != "Mn")
+    return re.sub(r"[\s_]+", " ", plain.casefold())
+
+
+def _replace_digits(text: str, one: str) -> str:
+    """Letters in place of the digits and signs that stand for them inside of words; `one` stands for 1."""
+
+    def replace(found: re.Match[str]) -> str:
+        word = found[0]
+        if word.isalpha() or not any(letter.isalpha() for letter in word):
+            return word
+        return word.translate(_DIGITS).replace("1", one)
+
+    return _WORD.sub(replace, text)
+
+
+def _has_yes_sign(text: str) -> bool:
+    for sign in _NO_SIGNS_FOLDED:
+        text = text.replace(sign, " ")
+    return any(sign in text for sign in _YES_SIGNS_FOLDED)
+
+
+def _words(words: str) -> str:
+    return "|".join(re.escape(word).replace(r"\*", r"[^\W_]*") for word in sorted(set(_fold(words).split())))
+
+
+def _match(words: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![^\W_])(?:{words})(?![^\W_])")
+
+
+_NO = _match(_words(_NO_WORDS))
+_YES = _match(f"{_words(_YES_WORDS)}|{_PHRASES}")
+_WEAK_YES = _match(_words(_WEAK_YES_WORDS))
+# "don't allow" says no and not yes
+_NEGATED = _match(
+    rf"(?:don'?t|do not|not|never|no|nicht|non|ne pas|nao|не) (?:{_words(_YES_WORDS)})"
+    rf"|(?:{_words(_YES_WORDS)}) (?:nicht|inte|niet)"
+)
+_NO_SIGNS_FOLDED = [_fold(sign) for sign in _NO_SIGNS.split()]
+_YES_SIGNS_FOLDED = [_fold(sign) for sign in _YES_SIGNS.split()]
+
+
+def quote_code(text: str) -> str:
+    """Text as inline code: the run of backticks around it is longer than any inside, so it cannot end it early."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * (longest + 1)
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def make_visible(text: str) -> str:
+    """Show hidden and bidirectional characters by their code, in text that a user reads before a decision."""
+    if text.isascii() and text.isprintable():
+        return text
+    joins = {found.start() for found in _EMOJI_JOIN.finditer(text)}
+    return _INVISIBLE.sub(lambda found: found[0] if found.start() in joins else f"⟨U+{ord(found[0]):04X}⟩", text)
