@@ -6,7 +6,7 @@
  */
 import { isObject, type JsonObject } from "../model/json";
 import { COMMAND_KEYS, DIRECTORY_MEMBERS, VARIABLE_MEMBERS } from "../model/tables.gen";
-import { commandText } from "../model/tools";
+import { commandText, shellWords } from "../model/tools";
 import type { ApprovalRequestedEvent, DiffPreview, Json } from "../model/wire.gen";
 import { visible } from "../text/highlight/odd";
 import { joinLines, shortenText } from "../text/shorten";
@@ -216,29 +216,38 @@ function argumentsOfQuestion(question: JsonObject): JsonObject {
 export function commandAlone({ preview, toolInput }: ApprovalRequestedEvent): string {
   if (preview?.type !== "command" || !isObject(toolInput)) return "";
   const own = commandText(toolInput);
-  const texts = textsOf(toolInput, "").filter(([name, text]) => {
+  const texts = [...listedTexts(toolInput)].filter(([name, text]) => {
     return !COMMAND_KEYS.includes(name) && !own?.includes(text.trim());
   });
-  const lines = texts.slice(0, 200).map(([name, text]) => `${name}: ${text}`);
+  const lines = new Set(texts.slice(0, 200).map(([name, text]) => `${name}: ${text}`));
   let rest = preview.command;
   for (let line = found(); line !== undefined; line = found()) {
+    lines.delete(line); // the hub lists it once; a second one is part of the command
     rest = rest.slice(0, -line.length).replace(/\n$/, "");
   }
   return rest || own === null ? rest : preview.command;
 
   function found(): string | undefined {
-    return lines.find((line) => line === rest || rest.endsWith(`\n${line}`));
+    return [...lines].find((line) => line === rest || rest.endsWith(`\n${line}`));
   }
 }
 
-/** Every text in an input, with the name of its member. */
-function textsOf(value: Json, name: string): [name: string, text: string][] {
-  if (typeof value === "string") return value.trim() ? [[name, value]] : [];
-  if (Array.isArray(value)) {
-    if (value.every((one) => typeof one === "string")) return textsOf(value.join(" "), name);
-    return value.flatMap((one) => textsOf(one, name));
+/** The texts of an input as the hub lists them below a command: each with its member, and a member's texts in a row. */
+function* listedTexts(input: JsonObject): Generator<[name: string, text: string]> {
+  for (const [key, value] of Object.entries(input)) {
+    const texts = textsOf(value, key);
+    yield* texts;
+    if (texts.length > 1) yield [key, texts.map(([, text]) => text).join(" ")];
   }
-  return isObject(value) ? Object.entries(value).flatMap(([key, one]) => textsOf(one, key)) : [];
+}
+
+function textsOf(value: Json, name: string): [name: string, text: string][] {
+  if (Array.isArray(value)) {
+    const isFlat = value.every((one) => typeof one !== "object");
+    return isFlat ? textsOf(shellWords(value), name) : value.flatMap((one) => textsOf(one, name));
+  }
+  if (isObject(value)) return Object.entries(value).flatMap(([key, one]) => textsOf(one, key));
+  return isNothing(value) ? [] : [[name, String(value)]];
 }
 
 /** An argument as text; a text that looks like a number or a word of JSON keeps its quotes. */

@@ -52,7 +52,8 @@ function oneCommand(value: Json | undefined): string | null {
   return Array.isArray(value) ? shellWords(value) || null : null;
 }
 
-const shellWords = (words: Json[]): string => words.map(shellWord).join(" ");
+/** An argument list as text for a shell. */
+export const shellWords = (words: Json[]): string => words.map(shellWord).join(" ");
 
 function shellWord(word: Json): string {
   const text = typeof word === "string" ? word : shown(word);

@@ -441,11 +441,17 @@ test("a form of questions shows what is not part of the questions", async () => 
 });
 
 test("texts that the hub lists below a command are arguments, not lines of the command", async () => {
-  const preview = { type: "command" as const, command: "ls\nthen: rm -rf x\nthen: y", workingDir: "" };
-  waiting([withRequest({ preview, toolInput: { command: "ls", then: ["rm -rf x", "y"] } })]);
+  const command = "ls\nthen: 'rm -rf x' y\nuser: 0\nrun: a\nwith: b\nrun: a b";
+  const preview = { type: "command" as const, command, workingDir: "" };
+  waiting([
+    withRequest({
+      preview,
+      toolInput: { command: "ls", then: ["rm -rf x", "y"], user: 0, run: { run: "a", with: "b" } },
+    }),
+  ]);
   await pass(50);
   expect(place.one(".ask-text.command pre").textContent).toBe("ls");
-  expect(argumentsShown()).toEqual([`then: ["rm -rf x","y"]`]);
+  expect(argumentsShown()).toEqual([`then: ["rm -rf x","y"]`, "user: 0", `run: {"run":"a","with":"b"}`]);
   const lines = "ls\nthen: rm -rf x";
   place.hub.approvals.value = [
     withRequest({ preview: { ...preview, command: lines }, toolInput: { command: lines, then: "rm -rf x" } }, "a2"),
