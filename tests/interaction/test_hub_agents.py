@@ -30,6 +30,7 @@ from tests.support.hubs import (
     processes_with,
     said,
     until,
+    wait_for_processes,
 )
 
 
@@ -374,12 +375,12 @@ async def test_what_an_agent_leaves_behind_ends_with_it(tmp_path: Path) -> None:
     async with Hub(home=tmp_path / "home", agents=agents) as hub, asyncio.timeout(PATIENCE):
         session = await hub.start_session("odd", tmp_path, policy={"autoApprove": {"commands": ["sleep *"]}})
         await session.prompt("children")
-        assert len(processes_with(mark)) == 3
+        assert len(await wait_for_processes(3, lambda: processes_with(mark))) == 3
         await session.prompt("die 1")
         await gone(lambda: processes_with(mark))
         await session.prompt("terminal sleep 3600")
         await session.prompt("children")
-        assert len(processes_with(mark)) == 3
+        assert len(await wait_for_processes(3, lambda: processes_with(mark))) == 3
         assert len(processes_with(f"PILOTHOUSE_HUB={hub._hub_id}")) == 4
     assert processes_with(mark) == []
     assert processes_with(f"PILOTHOUSE_HUB={hub._hub_id}") == []

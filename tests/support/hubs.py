@@ -184,3 +184,11 @@ async def gone(find: Callable[[], list[int]]) -> None:
         while left := find():
             assert left
             await asyncio.sleep(0.02)
+
+
+async def wait_for_processes(count: int, find: Callable[[], list[int]]) -> list[int]:
+    """Wait until this many processes are found. One that just started shows no environment for a moment."""
+    async with asyncio.timeout(PATIENCE):
+        while len(found := find()) < count:
+            await asyncio.sleep(0.02)
+    return found
