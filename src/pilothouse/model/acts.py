@@ -175,8 +175,9 @@ def apply_edits(base: str | None, edits: Iterable[FileEdit]) -> str | None:
         elif text is None:
             return None
         else:
-            found = text.count(old)
-            if found != 1 and not (edit.replace_all and found):
+            place = text.find(old)
+            is_unique = text.find(old, place + 1) < 0  # places may overlap
+            if place < 0 or not (is_unique or edit.replace_all):
                 return None
             text = text.replace(old, new)
     return text

@@ -82,6 +82,7 @@ def test_a_variable_counts_unless_it_is_known_with_this_value() -> None:
         ("one two", [FileEdit("a", "two", "2")], "one 2"),
         ("one two two", [FileEdit("a", "two", "2")], None),
         ("one two two", [FileEdit("a", "two", "2", True)], "one 2 2"),
+        ("one aaa", [FileEdit("a", "aa", "b")], None),
         ("one", [FileEdit("a", "two", "2", True)], None),
         ("one", [FileEdit("a", "one", "1"), FileEdit("a", "1", "I")], "I"),
         ("a\r\nb\r\n", [FileEdit("a", "a\nb", "c")], "c\n"),
