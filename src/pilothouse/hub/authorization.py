@@ -197,9 +197,9 @@ class Authorization:
         self._cwd = cwd
         self._behavior = behavior
         self._chosen_mode = chosen_mode
-        self._period = 0
-        self._grants: list[ActGrant] = []
-        self._denials = Denials()
+        self._period = -1  # before the first turn; an idle session keeps no lists
+        self._grants: list[ActGrant]
+        self._denials: Denials
         self._done = self._refused = NO_EFFECTS
         self._last = NO_DECISIONS
         self._writing: dict[str, asyncio.Lock] = {}
@@ -313,7 +313,7 @@ class Authorization:
         """Forget approvals and denials of an earlier turn."""
         period = self._recorder.translator.period
         if period != self._period:
-            is_next = period == self._period + 1
+            is_next = self._period >= 0 and period == self._period + 1
             self._last = self._decisions() if is_next else NO_DECISIONS
             self._period, self._grants, self._denials = period, [], Denials()
             self._done = self._refused = NO_EFFECTS
