@@ -68,8 +68,8 @@ MUTANTS = (
         7,
         "a part that is found several times is replaced anyway",
         ACTS,
-        "if found != 1 and not (edit.replace_all and found):",
-        "if not found:",
+        "if place < 0 or not (is_unique or edit.replace_all):",
+        "if place < 0:",
     ),
     Mutant(
         8,
@@ -90,7 +90,7 @@ MUTANTS = (
         "approvals outlive their turn",
         AUTHORIZATION,
         "self._period, self._grants, self._denials = period, [], Denials()",
-        "self._period, self._denials = period, Denials()",
+        "self._period, self._grants, self._denials = period, getattr(self, '_grants', []), Denials()",
     ),
     Mutant(
         11,
