@@ -31,8 +31,6 @@ from ..model.acts import (
     Effects,
     FileEdit,
     apply_edits,
-    command_from_text,
-    command_from_words,
     extra_variables,
     format_act,
     merge_effects,
@@ -340,10 +338,7 @@ class Authorization:
         Files are judged by the path that was shown and by the real one.
         """
         given = {os.path.join(self._cwd, path) for path in file_paths(tool_input)}  # noqa: PTH118 - any text
-        lines = {
-            command_from_words(one.words) if one.words else command_from_text(one.text)
-            for one in find_commands(tool_input)
-        }
+        lines = {one.line() for one in find_commands(tool_input)}
         commands = tuple(act for act in effects.commands if act.line not in lines or environment_of(act.env))
         pairs = [
             (edit, resolved)

@@ -15,7 +15,7 @@ from ..adapters.known import PERMISSION_BEHAVIOR
 from ..dialects.acp.effects import absolute_path
 from ..log.base import EventLog
 from ..log.records import Change, SessionRecord
-from ..model.acts import CommandLine, command_from_text, command_from_words
+from ..model.acts import CommandLine
 from ..model.errors import ACPError
 from ..model.events import (
     DERIVED,
@@ -214,7 +214,7 @@ def _acted_unasked(session: Session, call: ToolCall, rules: Sequence[Rule]) -> b
 
 def _list_acts(session: Session, raw: Any) -> set[CommandLine | str]:
     """The commands and the files of an input, or of an act of the hub."""
-    lines = (command_from_words(one.words) if one.words else command_from_text(one.text) for one in find_commands(raw))
+    lines = (one.line() for one in find_commands(raw))
     return {*lines, *(absolute_path(path, session.working_directory) for path in file_paths(raw))}
 
 

@@ -22,11 +22,8 @@ from ...model import patches
 from ...model.acts import (
     SHELLS,
     CommandAct,
-    CommandLine,
     Effects,
     FileEdit,
-    command_from_text,
-    command_from_words,
     core_of_edit,
     normalize_text,
 )
@@ -148,8 +145,8 @@ def _locate_commands(call: Call, given: list[ShownCommand], others: list[str]) -
     texts = [one.rest for one in told]
     directory = next((one.directory for one in told if one.directory), None)
     shown = list(dict.fromkeys(_commands_in_texts(texts)))
-    lines = {_normalize(command) for command in given}
-    more = [command for command in shown if _normalize(command) not in lines]
+    lines = {command.line() for command in given}
+    more = [command for command in shown if command.line() not in lines]
     if given or more:
         commands = [*given, *more]
         prose = _new_prose(call, texts, commands, others)
@@ -197,10 +194,6 @@ def _read_description(text: str) -> _Description:
 def _place(commands: list[ShownCommand], directory: str | None) -> list[ShownCommand]:
     """The commands, in a directory that only the content shows."""
     return [one if one.cwd or not directory else one._replace(cwd=directory) for one in commands]
-
-
-def _normalize(command: ShownCommand) -> CommandLine:
-    return command_from_words(command.words) if command.words else command_from_text(command.text)
 
 
 def _is_plain_prose(text: str) -> bool:
@@ -604,8 +597,8 @@ def _to_text(value: Any) -> str:
 
 
 def _act(command: ShownCommand, root: str, shells: tuple[str, ...]) -> CommandAct:
-    line = command_from_words(command.words, shells) if command.words else command_from_text(command.text, shells)
-    return CommandAct(line, absolute_path(command.cwd or ".", root), tuple(sorted(dict(command.env).items())))
+    env = tuple(sorted(dict(command.env).items()))
+    return CommandAct(command.line(shells), absolute_path(command.cwd or ".", root), env)
 
 
 def absolute_path(path: str, root: str) -> str:

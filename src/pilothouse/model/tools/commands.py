@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
-from ..acts import CommandLine, command_from_text, command_from_words, join_words
+from ..acts import SHELLS, CommandLine, command_from_text, command_from_words, join_words
 
 __all__ = [
     "COMMAND_KEYS",
@@ -33,14 +33,13 @@ __all__ = [
     "is_remark",
     "is_significant_member",
     "is_significant_value",
-    "is_usual_shell",
     "list_other_members",
     "parse_json_input",
     "simplify_key",
 ]
 
 COMMAND_KEYS = ("command", "cmd", "script", "commandLine", "command_line", "shell_command", "bash_command", "argv")
-_ONE = frozenset({"command", "cmd", "script", "commandline", "shellcommand", "bashcommand", "argv"})
+_ONE = frozenset(key.replace("_", "").lower() for key in COMMAND_KEYS)
 _SEVERAL = frozenset({"commands", "cmds", "scripts", "shellcommands", "commandlines", "bashcommands"})
 _PROGRAM = frozenset({"program", "executable"})
 _ARGUMENTS = frozenset({"args", "arguments"})
@@ -97,6 +96,7 @@ _SWITCHES = frozenset(
         *("requiresapproval", "requireuserapproval", "safetoautorun", "notifyoncomplete", "stream"),
     }
 )
+# a POSIX shell, either by its name alone or in a directory of the system
 _USUAL_SHELL = re.compile(r"(?:(?:/usr|/usr/local|/opt/homebrew)?/bin/)?(?:sh|bash|zsh|dash)")
 # objects that hold the members of the call itself
 _WRAPPERS = frozenset({"arguments", "args", "input", "params", "parameters", "toolinput", "rawinput", "value"})
@@ -119,6 +119,10 @@ class ShownCommand(NamedTuple):
     words: tuple[str, ...] | None = None
     cwd: str | None = None
     env: tuple[tuple[str, str], ...] = ()
+
+    def line(self, shells: Collection[str] = SHELLS) -> CommandLine:
+        """The command in its normal form; for `shells` see `command_from_words`."""
+        return command_from_words(self.words, shells) if self.words else command_from_text(self.text, shells)
 
 
 def find_commands(raw: object) -> list[ShownCommand]:
@@ -148,7 +152,7 @@ class _KnownParts:
     def __init__(self, commands: Iterable[ShownCommand]) -> None:
         self.commands = list(commands)
         self.texts = {one.text for one in self.commands}
-        self.lines = {_line_of(one) for one in self.commands}
+        self.lines = {one.line() for one in self.commands}
         self.words = {one.words for one in self.commands if one.words}
         self.directories = {one.cwd for one in self.commands if one.cwd}
         self.variables = {pair for one in self.commands for pair in one.env}
@@ -181,10 +185,6 @@ class _KnownParts:
             return False
         words = {word for line in self.lines for word in line.words}
         return value in words | {word.rpartition("/")[2] for word in words} or value in _PARSED_TYPES
-
-
-def _line_of(command: ShownCommand) -> CommandLine:
-    return command_from_words(command.words) if command.words else command_from_text(command.text)
 
 
 def _list_members(raw: object, known: _KnownParts) -> Iterator[tuple[str, str, bool]]:
@@ -253,7 +253,7 @@ def _is_inert(name: str, value: object) -> bool:
     if value is False or value == "false":
         return _PROTECTION.search(name) is None
     if name == "shell":
-        return is_usual_shell(value)
+        return isinstance(value, str) and _USUAL_SHELL.fullmatch(value) is not None
     if name in _IDS:
         return isinstance(value, str | int) and not isinstance(value, bool) and _ID.fullmatch(str(value)) is not None
     if name in _SETTINGS:
@@ -264,11 +264,6 @@ def _is_inert(name: str, value: object) -> bool:
     if _RISKY.search(name) or not _LIMIT.search(name):
         return False
     return isinstance(value, int | float) or (isinstance(value, str) and _AMOUNT.fullmatch(value) is not None)
-
-
-def is_usual_shell(value: object) -> bool:
-    """Whether a text names a POSIX shell, either alone or in a directory of the system."""
-    return isinstance(value, str) and _USUAL_SHELL.fullmatch(value) is not None
 
 
 def find_texts(raw: object) -> Iterator[tuple[str, str, int]]:
