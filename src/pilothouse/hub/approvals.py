@@ -49,8 +49,6 @@ REBINDS = 5
 LONGEST = 100 * 365 * 24 * 3600
 """Seconds that a rule may be kept for, if it is not for good."""
 How = Literal["user", "policy", "timeout", "cancelled"]
-
-
 RULE_KINDS = ("allow_always", "reject_always")
 HUB_OPTIONS = (
     {"optionId": "allow_once", "name": "Allow once", "kind": "allow_once"},
@@ -399,7 +397,7 @@ class Approvals:
         reason, by = sound(reason), sound(by)
         option = _chosen(event, approved, option_id)
         allowed = option is not None and option.kind.startswith("allow")
-        is_always = option is not None and _is_always(option) and not pending.event.chooses_mode
+        is_always = option is not None and _is_always(option) and not event.chooses_mode
         is_rule = is_always and option is not None and option.kind in RULE_KINDS
         if is_rule and remember == "once" and option_id is not None:
             remember = "session"
@@ -498,7 +496,7 @@ class Approvals:
     async def _decided(
         self, request_id: str, approved: bool | None, option_id: str | None, remember: Remember
     ) -> Approval:
-        """The stored decision, if it is the same one. Raises DecidedOtherwise, also if only this one stores a rule."""
+        """The stored decision, if it is the same one. Raises DecidedOtherwise, even if only this one stores a rule."""
         try:
             record = await self._log.approvals.get(request_id)
         except UnknownRecord:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -353,18 +353,23 @@ class Authorization:
         category = categorize_tool(tool_name)
         runs = tool_name if category == "terminal" else "Bash"
         writes = tool_name if category in ("file_write", "file_edit") else "Write"
-        calls = [(runs, _command_input(act._replace(env=environment_of(act.env)))) for act in effects.commands]
-        for edit, resolved in zip(effects.edits, real.edits, strict=True):
-            calls += [(writes, {"file_path": name}) for name in self._paths_for_rules(edit.path, Path(resolved.path))]
+        calls = self._list_calls(effects, real, runs, writes)
         return all(self._standing.allows(rules, name, tool_input) for name, tool_input in calls)
 
     def find_denial(self, rules: list[Rule], effects: Effects, resolved: Effects) -> Decision | None:
         """The decision of a rule that denies one of these effects; None if no rule does."""
-        calls = [("Bash", _command_input(act)) for act in effects.commands]
-        for given, real in zip(effects.edits, resolved.edits, strict=True):
-            calls += [("Write", {"file_path": name}) for name in self._paths_for_rules(given.path, Path(real.path))]
+        calls = self._list_calls(effects, resolved)
         decisions = (self._standing.decide(rules, name, tool_input) for name, tool_input in calls)
         return next((decision for decision in decisions if decision.outcome == "deny"), None)
+
+    def _list_calls(
+        self, effects: Effects, resolved: Effects, runs: str = "Bash", writes: str = "Write"
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The acts as tool calls that rules can judge: the tool's name and its input. A file counts by each name."""
+        for act in effects.commands:
+            yield runs, _command_input(act._replace(env=environment_of(act.env)))
+        for given, real in zip(effects.edits, resolved.edits, strict=True):
+            yield from ((writes, {"file_path": name}) for name in self._paths_for_rules(given.path, Path(real.path)))
 
     # -- files --
 
@@ -417,7 +422,7 @@ class Authorization:
     def check_not_stopped(self) -> None:
         """Raises Forbidden if the turn was cancelled. Called right before an act has its effect, from any thread."""
         if self.stopped is not None:
-            raise Forbidden(f"refused: {self.stopped}")
+            raise Forbidden(f"this act was refused: {self.stopped}")
 
     def _editor_path(self, target: Path) -> str:
         """The name under which an editor knows a file: below the session's directory as the session was started."""

@@ -200,7 +200,7 @@ class Listener:
         return [self._log.sessions.updating(self._recorder.session.id, title=title)] if isinstance(title, str) else []
 
     def forget(self) -> None:
-        """The agent is gone, and with it what it was doing."""
+        """The agent is gone: report the noise that was left out so far."""
         self._noise.count()
 
 

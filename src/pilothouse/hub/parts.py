@@ -16,7 +16,6 @@ from ..log.base import EventLog
 from ..log.records import SessionRecord
 from ..model.policy import Policy
 from ..model.session import Session, summary
-from ..model.session.items import Custom
 from .approvals import Approvals
 from .artifacts import Artifacts
 from .authorization import Authorization
@@ -29,6 +28,7 @@ from .link import HUB, AgentSpec, Claim
 from .listening import Listener
 from .questions import Questions
 from .recorder import Recorder
+from .recovery import find_chosen_mode
 from .serving import Serving
 from .session_agent import SessionAgent
 from .standing import StandingRules
@@ -64,7 +64,7 @@ class Parts:
         self._aside: set[asyncio.Task[None]] = set()
         self._terminating = asyncio.Lock()
         self.around = around = surroundings
-        chosen_mode = _chosen_mode(state)
+        chosen_mode = find_chosen_mode(state)
         self.recorder = recorder = Recorder(log, record, state, self._log_failed)
         self.standing = StandingRules(log, record.id, record.cwd)
         self.standing.policy = policy
@@ -255,12 +255,3 @@ class Parts:
         await self.serving.end_terminals(for_good=True)
         if self._aside:
             await asyncio.wait(self._aside)
-
-
-def _chosen_mode(state: Session) -> str | None:
-    """The mode that the user chose last, if the agent has not left it since."""
-    for item in reversed(state.items):
-        if isinstance(item, Custom) and (item.namespace, item.event_name) == ("pilothouse", "mode_chosen"):
-            mode = item.data.get("modeId") if isinstance(item.data, dict) else None
-            return mode if isinstance(mode, str) and mode == state.mode else None
-    return None

@@ -39,7 +39,7 @@ from .finding import watched_id
 from .harmless_calls import HARMLESS_KINDS, is_foreign_tool, is_harmless_tool, is_risky
 from .standing import StandingRules
 
-__all__ = ["MESSAGE", "closing_events", "end_open", "fold"]
+__all__ = ["MESSAGE", "closing_events", "end_open", "find_chosen_mode", "fold"]
 
 logger = logging.getLogger(__name__)
 
@@ -207,8 +207,9 @@ def _acted_unasked(session: Session, call: ToolCall, rules: Sequence[Rule]) -> b
     permitted |= {act for note in done for act in _list_acts(session, note.data)}
     if acts and acts <= permitted:
         return False
-    if _is_covered_by_mode(session):
-        return False
+    mode = find_chosen_mode(session)
+    if any(mode in one.modes_without_approval for one in PERMISSION_BEHAVIOR.values()):
+        return False  # some agent does not ask in a mode of this name
     return decide(list(rules) or None, call.name, call.input, session.working_directory).outcome != "allow"
 
 
@@ -218,13 +219,11 @@ def _list_acts(session: Session, raw: Any) -> set[CommandLine | str]:
     return {*lines, *(absolute_path(path, session.working_directory) for path in file_paths(raw))}
 
 
-def _is_covered_by_mode(session: Session) -> bool:
-    """Whether the user chose the session's mode, and agents of some kind do not ask in a mode of that name."""
+def find_chosen_mode(session: Session) -> str | None:
+    """The mode that the user chose last, if the agent has not left it since."""
     notes = _list_notes(session, "mode_chosen")
-    chosen = notes[-1].data.get("modeId") if notes else None
-    if chosen is None or chosen != session.mode:
-        return False
-    return any(chosen in one.modes_without_approval for one in PERMISSION_BEHAVIOR.values())
+    mode = notes[-1].data.get("modeId") if notes else None
+    return mode if isinstance(mode, str) and mode == session.mode else None
 
 
 def _list_notes(session: Session, name: str) -> list[Custom]:

@@ -41,8 +41,8 @@ LAST_ACTS = 2.0
 
 
 class Serving:
-    """Answers one session's agent. `mark` is put into the environment of what runs in its terminals; `on_output` and
-    `on_end` are told what these print and how they end."""
+    """Answers one session's agent. `mark` is put into the environment of the programs in its terminals; `on_output`
+    gets what they print, `on_end` how they end."""
 
     def __init__(
         self,

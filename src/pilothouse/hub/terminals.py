@@ -39,7 +39,6 @@ __all__ = [
     "base_environment",
     "find_shells",
     "is_plain_word",
-    "is_shell_line",
 ]
 
 OUTPUT_LIMIT = 1024 * 1024
@@ -152,9 +151,7 @@ class Terminals:
         self._starting += 1
         try:
             terminal_id = f"term_{secrets.token_hex(8)}"
-            program = await self._start(
-                terminal_id, prepared.words, prepared.directory, prepared.environment, output_byte_limit
-            )
+            program = await self._start(terminal_id, prepared, output_byte_limit)
         finally:
             self._starting -= 1
         if self._closed:  # meanwhile
@@ -210,9 +207,8 @@ class Terminals:
         if len(self._programs) + self._starting >= self._most:
             raise TooManyTerminals(f"no new terminal: there are {self._most} already, the most allowed; release some")
 
-    async def _start(
-        self, terminal_id: str, line: Sequence[str], cwd: Path, env: Mapping[str, str], limit: int | None
-    ) -> Program:
+    async def _start(self, terminal_id: str, prepared: PreparedProgram, limit: int | None) -> Program:
+        line, cwd, env = prepared
         on_output, on_end = self._on_output, self._on_end
         folder = await asyncio.to_thread(self._workspace.open_directory, cwd)
         try:
@@ -231,11 +227,6 @@ class Terminals:
             raise _unstartable(line[0], exc) from exc
         finally:
             folder.close()
-
-
-def is_shell_line(command: str) -> bool:
-    """Whether a command is a line for a shell, unless a program is called so."""
-    return _A_LINE.search(command) is not None
 
 
 def is_plain_word(word: str) -> bool:
@@ -264,7 +255,7 @@ def _line(command: str, args: list[str], cwd: Path, path: str) -> list[str]:
     """The program to start and its arguments; looks for it, so it blocks. Raises CannotStart."""
     if not command.strip() or any("\0" in part for part in (command, *args)):
         raise CannotStart(f"{shown(command)} refused: an empty command, or a NUL in it", command=command[:1000])
-    if args or not is_shell_line(command) or _find(command, cwd, path):
+    if args or not _A_LINE.search(command) or _find(command, cwd, path):
         return [command, *args]
     if os.name != "posix":
         return ["cmd", "/c", command]
