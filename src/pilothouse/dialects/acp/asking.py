@@ -35,7 +35,7 @@ _WRITERS = frozenset({"Write", "Edit", "MultiEdit", "apply_patch"})
 
 
 def headline(call: Call, tool_input: Any, workspace: str | None) -> str:
-    """What a call is called where somebody decides on it: as its agent calls it, and with how many files it writes."""
+    """The title of a request: the agent's title of the call, with the number of files that it does not name."""
     title = " ".join(call.title.split())
     if not title or title.casefold() == call.name.casefold():
         title = describe_tool_call(call.name, tool_input) if tool_input else call.name
@@ -48,7 +48,7 @@ def headline(call: Call, tool_input: Any, workspace: str | None) -> str:
 
 
 def _files(call: Call, tool_input: Any, workspace: str | None) -> dict[str, str]:
-    """The files that a call writes, as far as it is told: as people read them, and as they were written."""
+    """The files that a call writes, as far as they are known: by the path that users see, the path as it was given."""
     paths = [change.path for change in file_changes(call, "", workspace)]
     if canonical_name(call.name) in _WRITERS:
         paths += file_paths(tool_input)
@@ -150,7 +150,9 @@ def _compute_changes(
             reasons.append(Reason("mismatch", f"These are names of one file: {names}."))
         if path in files and result is not None:
             if base is not None and any(edit.old is None for edit in several) and not _claims_no_old_text(call):
-                reasons.append(Reason("mismatch", f"The agent says that {name} is new, but it exists and is replaced."))
+                reasons.append(
+                    Reason("mismatch", f"The agent says that {name} is new, but it exists and would be replaced.")
+                )
             changes.append(diff_change(path, None if base is None else normalize_text(base), result, workspace))
             reasons += _find_contradictions(call, path, result, workspace)
             continue
@@ -200,7 +202,7 @@ TOO_LARGE = "The change is too large to show, or the agent did not describe it: 
 
 
 def _sections(changes: list[FileChange], workspace: str | None) -> str:
-    """One diff of several files: each has its names above it, also one whose changes are not known."""
+    """One diff of several files: each has its names above it, even if its changes are not known."""
     if len(changes) == 1:
         return changes[0].diff or ""
     return "".join(map(partial(_section, workspace), changes))

@@ -38,7 +38,7 @@ _ACTING = {"edit", "delete", "move", "execute"}
 
 
 class Call:
-    """What is known of one tool call. It may continue an ended one, as whose outcome further effects were reported."""
+    """The known state of one tool call. It may continue an ended call of the same id that showed other effects."""
 
     __slots__ = (
         "approval", "args", "category", "content", "diff_mark", "ended", "executing", "id", "input", "is_continued",

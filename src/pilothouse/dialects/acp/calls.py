@@ -78,7 +78,7 @@ MOST_ENDED = 2000
 
 
 class EndedEffects(NamedTuple):
-    """What a call was when it ended. Diffs at the end may show what a formatter made of the text.
+    """A call as it was when it ended. Its last diffs may show text that a formatter has changed.
 
     `has_only_title`: its command is known by its title alone. `hides_command`: it is a shell call without a command.
     `has_begun` is false if it was closed before its agent reported that it runs. `is_continued`: it shows other effects
@@ -122,7 +122,7 @@ class Calls:
 
     @property
     def _turn(self) -> int:
-        """The number of the turn, or of the last one between turns: what is said then is about that one."""
+        """The number of the current turn; between turns that of the last one, to which late updates belong."""
         return self._closings if self._stream.turn else self._closings - 1
 
     # -- updates --

@@ -55,10 +55,8 @@ __all__ = [
     "edits_of",
     "effects_of",
     "find_named_files",
-    "format_command",
     "format_line",
     "has_only_title",
-    "is_editor_verb",
     "judged_input",
     "list_other_edits",
     "prose_of",
@@ -88,7 +86,7 @@ _PATH_MEMBER = re.compile(r"(?:paths?|files?|filename|uri|source|src|destination
 _READING = frozenset({"read", "search", "fetch", "think"})
 _LONGEST_PATH = 4096
 _MAX_NAMED = 1000
-_MAX_SAID = 100_000
+_MAX_SHOWN = 100_000  # characters of a request that are kept to find the files that it names
 _MAX_NESTING = 3
 _MAX_COMPARED = 500  # edits of an input that are compared with the diffs
 _MAX_SEARCHED = 100_000_000  # characters that are searched for the texts of an input
@@ -141,9 +139,9 @@ def commands_of(call: Call) -> FoundCommands | None:
 
 def _locate_commands(call: Call, given: list[ShownCommand], others: list[str]) -> FoundCommands:
     """The commands of the input (`given`) and the content; else those of partial arguments, the title or the prose."""
-    told = [_read_description(block_text([item])) for item in call.content]
-    texts = [one.rest for one in told]
-    directory = next((one.directory for one in told if one.directory), None)
+    described = [_read_description(block_text([item])) for item in call.content]
+    texts = [one.rest for one in described]
+    directory = next((one.directory for one in described if one.directory), None)
     shown = list(dict.fromkeys(_commands_in_texts(texts)))
     lines = {command.line() for command in given}
     more = [command for command in shown if command.line() not in lines]
@@ -262,7 +260,7 @@ def _commands_in_texts(texts: list[str]) -> Iterator[ShownCommand]:
         joined += _commands_in_blocks("\n".join(texts))
     longer = sorted({one.text for one in joined})
     for one in separate:
-        # left out is the first part of a command that goes on in the next item
+        # a text is left out if it is only the beginning of a command that continues in the next item
         after = bisect_right(longer, one.text)
         if after == len(longer) or not longer[after].startswith(one.text):
             yield one
@@ -507,7 +505,7 @@ def _other_input(call: Call, found: FoundCommands | None, edits: tuple[FileEdit,
         shown = _ShownTexts(text for edit in edits for text in (edit.old or "", edit.new or ""))
         paths = {edit.path for edit in edits}
         for name, text, depth in find_texts(call.input):
-            is_shown = absolute_path(text, root) in paths or shown.have(text)
+            is_shown = absolute_path(text, root) in paths or shown.contain(text)
             if not (is_file_member(name) and (is_shown or depth == 1)):
                 yield f"{name}: {text}"
         yield from _list_hidden_edits(call, edits, root)
@@ -526,7 +524,7 @@ def _list_hidden_edits(call: Call, edits: tuple[FileEdit, ...], root: str) -> It
     shown = {path: _ShownTexts(several) for path, several in texts.items()}
     for edit in given:
         path, core = absolute_path(edit.path, root), core_of_edit(edit)
-        if core.new is not None and not (path in shown and shown[path].have(core.new)):
+        if core.new is not None and not (path in shown and shown[path].contain(core.new)):
             yield repr(core._replace(path=path))
 
 
@@ -542,7 +540,7 @@ class _ShownTexts:
         self._size = sum(map(len, self._texts))
         self._work = _MAX_SEARCHED
 
-    def have(self, text: str) -> bool:
+    def contain(self, text: str) -> bool:
         """Whether a text is one of these or a part of one."""
         text = normalize_text(text)
         if text in self._texts:
@@ -579,8 +577,8 @@ def find_named_files(call: Call, workspace: str | None) -> NamedFiles:
     if call.kind in _READING and not edits_of(call):
         named = []
     paths = {absolute_path(_decode_uri(path), root): None for path in named if 0 < len(path) < _LONGEST_PATH}
-    said = [call.title, *(block_text([item]) for item in call.content), _to_text(raw), *paths]
-    return NamedFiles(tuple(paths)[:_MAX_NAMED], "\n".join(said)[:_MAX_SAID], call.title or call.name)
+    shown = [call.title, *(block_text([item]) for item in call.content), _to_text(raw), *paths]
+    return NamedFiles(tuple(paths)[:_MAX_NAMED], "\n".join(shown)[:_MAX_SHOWN], call.title or call.name)
 
 
 def _decode_uri(path: str) -> str:

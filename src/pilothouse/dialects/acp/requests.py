@@ -167,7 +167,7 @@ def _has_diff(own: list[Any], preview: DiffPreview) -> bool:
         return False
     for section in sections:
         names = _section_names(section.path, preview.path, sections)
-        changed = sorted(_section_lines(section))
+        changed = sorted(list_changed_lines("\n".join(section.lines)))
         if not changed or not any(path in names and sorted(lines) == changed for path, lines in claimed.items()):
             return False
     return True
@@ -186,10 +186,6 @@ def _diff_lines(item: dict[str, Any]) -> list[str]:
     old, new = item.get("oldText"), item.get("newText")
     diff = unified_diff(old if isinstance(old, str) else None, new if isinstance(new, str) else None, "file")
     return list_changed_lines(diff.text)
-
-
-def _section_lines(section: DiffSection) -> list[str]:
-    return list_changed_lines("\n".join(section.lines))
 
 
 def _is_hiding(text: str) -> bool:

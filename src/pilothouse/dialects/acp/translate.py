@@ -91,7 +91,7 @@ class Requested(NamedTuple):
     content: str
     """The text of its content."""
     names: NamedFiles
-    """The files that it names, also where it does not show what happens to them."""
+    """The files that it names, even if it does not show what happens to them."""
 
     def is_changed(self, now: Effects) -> bool:
         """Whether the call has other effects now than the request showed.
