@@ -43,11 +43,11 @@ __all__ = ["Approvals", "choose_option"]
 
 CANCELLED: dict[str, Any] = {"outcome": {"outcome": "cancelled"}}
 EXCERPT = 2000
-"""Characters of a request that came to nothing, as the log keeps them."""
+"""Characters of a request that came too late, as the log keeps them."""
 REBINDS = 5
 """How often the files of a request are read again because its call keeps changing."""
 LONGEST = 100 * 365 * 24 * 3600
-"""Seconds that a rule may be kept for, if it is not for good."""
+"""Most seconds after which a rule may expire."""
 How = Literal["user", "policy", "timeout", "cancelled"]
 RULE_KINDS = ("allow_always", "reject_always")
 HUB_OPTIONS = (
@@ -421,7 +421,8 @@ class Approvals:
         event = pending.event
         if not allowed or not answers.keys() <= set(event.question_ids):
             known = ", ".join(event.question_ids) or "none"
-            raise IllegalCommand(f"`answers` need an approval and the ids of its questions: {known}", **_about(event))
+            message = f"`answers` can only be given with an approval, by the ids of its questions: {known}"
+            raise IllegalCommand(message, **_about(event))
         questions = self._recorder.session.index.questions
         texts = {questions[one].question: answer for one, answer in answers.items() if one in questions}
         pending.meta["answers"] = sound(texts)
@@ -643,7 +644,7 @@ def _chosen(event: ApprovalRequestedEvent, approved: bool | None, option_id: str
 def choose_option(
     options: list[Option], *, approved: bool | None = None, option_id: str | None = None
 ) -> Option | None:
-    """The agent's option for a decision: the one that is named, else by kind, the one that binds least first.
+    """The agent's option for a decision: the named one, else one by kind, "once" before "always".
 
     Raises UnknownApproval for an option that the agent did not offer.
     """

@@ -135,7 +135,7 @@ class ActGrant:
 
 
 class TurnDecisions(NamedTuple):
-    """What was decided and done in one turn."""
+    """The decisions and the acts of one turn."""
 
     grants: Sequence[ActGrant]
     denials: tuple[Denials, ...]

@@ -1,4 +1,4 @@
-"""What the user denied in a turn, and which acts may repeat it in another spelling.
+"""The denials of a turn, and the acts that may repeat a denied one in another spelling.
 
 A denied act is refused for the rest of its turn, and so is any write to a file that a denied request named. An act that
 may be the same in other words is asked about, even where a rule or a mode would allow it. Doubt asks: a command whose
@@ -91,7 +91,7 @@ def find_similar(act: Effects, denied: Effects, files: Iterable[str], root: str)
         text = format_act(command)
         known = _words_of(text, parse(text))
         program = split_words(text.split(" ")[0])
-        # another program that names what the denied one was to change
+        # another program may do the same to what the denied one names
         operands = known - program if words.isdisjoint(program) else set()
         is_same = includes_words(words, known) or (len(words) > 1 and includes_words(known, words))
         is_near = any(len(one) > 2 and includes_words(words, {one}) for one in operands)

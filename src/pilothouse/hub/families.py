@@ -8,8 +8,8 @@ give an id away while it is that of a session or a group, so the session is ours
 program's end. Elsewhere the group is all we know; it is left alone once nobody of ours is known to be in it. On Windows
 only the program itself is ended, by whoever started it.
 
-A look takes longer than a process needs to fork and exit, so one that finds nobody proves little. Groups are signalled
-as a whole, which no fork escapes, and the end is believed after several looks in a row that found nobody.
+A look takes longer than a process needs to fork and exit, so one that finds no process proves little. Groups are
+signalled as a whole, which no fork escapes, and a family counts as ended after several looks in a row that found none.
 
 Looking through all processes takes milliseconds, so that is done in a thread: terminals come and go while other
 sessions stream. `settle` and `signal` block.
@@ -37,10 +37,9 @@ KILLED = 1.0
 """Seconds that killed processes get to be gone, and those they started meanwhile to be found."""
 STEP = 0.01
 LOOKS = 5
-"""Looks in a row that must find nobody before a family counts as ended."""
-
+"""Looks in a row that must find no process before a family counts as ended."""
 STRIKES = 20
-"""Quick looks in a row that kill at once whom they find in the session."""
+"""Most times that all processes are listed to kill each one of the session as soon as it is seen."""
 
 
 class Entry(NamedTuple):
@@ -134,7 +133,7 @@ class Family:
             await asyncio.sleep(STEP)
 
     async def _kill(self, looks: int) -> None:
-        """Kill all of them again and again, as there may be new ones, until `looks` in a row have found nobody."""
+        """Kill all of them again and again, as there may be new ones, until `looks` in a row have found none."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + KILLED
         remaining = looks
@@ -148,7 +147,7 @@ class Family:
                 return
             if remaining > 0:
                 await asyncio.sleep(STEP)
-        self._is_ours = False  # nobody is left, so the id may become another's
+        self._is_ours = False  # none is left, so the id may become another's
 
     def _are_running(self, found: list[Entry]) -> bool:
         return any(map(is_running, found)) if LINUX else self._is_ours and self.is_inhabited()
@@ -172,7 +171,7 @@ class Family:
         return family
 
     def _check_leader(self) -> None:
-        """Notice that the program's id is another's by now, so that nobody of ours is left in the session."""
+        """Check whether the program's id is another's by now; then no process of the session is ours."""
         leader = entry_of(self._pid)
         if leader is not None and self._root is not None and leader.start != self._root.start:
             self._is_ours = False

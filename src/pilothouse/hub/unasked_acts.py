@@ -1,8 +1,8 @@
 """Flags tool calls that acted without permission: one `acted_without_asking` for each of them.
 
 The hub cannot prevent what an agent does in its own process, but it can report it. A call is judged when it ends,
-whoever ended it: the agent, the end of its turn, or the death of the agent. It is flagged if it shows an act that
-nothing permits, even if other calls were approved, and even if the agent reports a failure or nothing.
+whether the agent, the end of its turn or the agent's exit ended it. It is flagged if it shows an act that nothing
+permits, even if other calls were approved, and even if the agent reports a failure or nothing.
 
 Each permission stands for one call: an act that the hub carried out, or an act that an approved request showed.
 Requests may have another id than their calls, so acts are compared (`matching_acts`), and the request of the same id
@@ -360,7 +360,7 @@ class UnaskedActs:
             is_same_command(act, one, self._cwd) for act in effects.commands for one in refused.commands
         )
 
-    # -- effects of calls that are said to have failed --
+    # -- effects of calls that are reported as failed --
 
     async def _has_proof_of_effects(self, call: EndedCall) -> bool:
         """Whether a call had effects whatever the agent says: it has an exit code, or its change is in the file."""
@@ -429,7 +429,7 @@ def _list_permissions(
 
 
 def _had_effects(call: EndedCall) -> bool:
-    """Whether a call had effects that its agent does not report as completed, by what it says of its end."""
+    """Whether a call that did not complete had effects, by its error code and message."""
     assert call.error is not None
     if call.is_closed_by_hub:
         return True
@@ -439,7 +439,7 @@ def _had_effects(call: EndedCall) -> bool:
 
 
 def _is_output(message: str) -> bool:
-    """Whether a message is what a tool printed, and not a refusal to run it."""
+    """Whether a message is the output of a tool, and not a refusal to run it."""
     if _EXIT_CODE.search(message) or len(message) > LONGEST_REFUSAL:
         return True
     return _REFUSED.search(_PROGRAM_ERROR.sub("", message)) is None
