@@ -54,7 +54,7 @@ def approvals(approval: str | None, as_json: bool) -> None:
     for line in hint_of(others):
         say(line)
     if not is_live:
-        say("\nNo hub is running: these were left by one that died, and the next one withdraws them.", err=True)
+        say("\nNo hub is running: these requests are from one that stopped, and the next one cancels them.", err=True)
 
 
 async def _pending() -> tuple[list[dict[str, Any]], list[dict[str, Any]], bool]:
@@ -232,7 +232,8 @@ def _match_approval(pending: Sequence[str], beginning: str) -> str:
     """The pending approval whose id starts with `beginning`; else `beginning`, for which the hub reports an error."""
     found = [one for one in pending if beginning and one.startswith((beginning, f"apr_{beginning}"))]
     if len(found) > 1 and beginning not in found:
-        raise Failure(f"{len(found)} approvals begin with {beginning!r}: {', '.join(found[:4])}", Exit.USAGE)
+        some = ", ".join(found[:4])
+        raise Failure(f"{beginning!r} matches {len(found)} approvals; add characters: {some}", Exit.USAGE)
     return found[0] if len(found) == 1 else beginning
 
 

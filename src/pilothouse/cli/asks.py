@@ -33,20 +33,20 @@ CLAIM = 0.3
 """Seconds to wait for the approval that a tool's question belongs to."""
 UNANSWERED = "This request has questions, and there is no terminal to answer them on."
 READS = {"autoApprove": {"reads": True, "searches": True}}
-NOBODY = "There is no terminal to ask on, and no option or rule allows it."
+NO_TERMINAL = "There is no terminal to ask on, and no option or rule allows it."
 Ask = ApprovalRequestedEvent | UserQuestionEvent
 
 
 class Asks:
-    """What waits for a decision in one conversation. Without a keyboard nobody is asked."""
+    """The pending approvals and questions of one conversation. Without a keyboard no user is asked."""
 
     denied = False
-    """Whether something was denied because there was nobody to ask."""
+    """Whether something was denied because there was no user to ask."""
 
     def __init__(
         self, manners: Manners, screen: Screen | None, keyboard: Keyboard | None, is_stopped: Callable[[], bool]
     ) -> None:
-        """`is_stopped`: whether the turn is being stopped; then what was decided meanwhile is not sent."""
+        """`is_stopped`: whether the turn is being stopped; then a decision that was made meanwhile is not sent."""
         self._manners = manners
         self._is_stopped = is_stopped
         self._screen = screen
@@ -60,7 +60,7 @@ class Asks:
 
     @property
     def is_asking(self) -> bool:
-        """Whether a person is asked right now."""
+        """Whether the user is being asked now."""
         return self._asking is not None
 
     @property
@@ -73,7 +73,7 @@ class Asks:
             self._asking.cancel()
 
     def learn(self, event: Event) -> None:
-        """What an event asks, or settles."""
+        """Add the approval or question that an event opens, or drop the one that it settles."""
         if isinstance(event, ApprovalRequestedEvent):
             self._waiting[event.request_id] = event
         elif isinstance(event, UserQuestionEvent):
@@ -114,7 +114,10 @@ class Asks:
             return True
         else:
             self.denied = self.denied or not (event.question_ids and self._manners.approve_all)
-            verdict, by = Verdict(approved=False, reason=UNANSWERED if event.question_ids else NOBODY), "pilothouse run"
+            verdict, by = (
+                Verdict(approved=False, reason=UNANSWERED if event.question_ids else NO_TERMINAL),
+                "pilothouse run",
+            )
         if verdict is None or self._is_stopped():
             return True
         refusal = await self._send(event, verdict, by)
@@ -228,7 +231,7 @@ class Asks:
 
 
 async def ended(task: asyncio.Future[Any]) -> None:
-    """End a task. What it failed with matters to nobody any more: the session's events say what happened."""
+    """Stop a task. Its error does not matter any more: the session's events show what happened."""
     task.cancel()
     await asyncio.wait((task,))
     if not task.cancelled():
@@ -253,5 +256,5 @@ def _is_of_tool(event: UserQuestionEvent) -> bool:
 
 
 async def _boxed(question: Coroutine[Any, Any, Any]) -> tuple[Any]:
-    """An answer that may be None, told from no answer at all."""
+    """Wrap an answer, so that the answer None differs from no answer."""
     return (await question,)

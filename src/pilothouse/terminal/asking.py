@@ -71,7 +71,7 @@ async def ask_approval(
         if line.strip() == "?":
             _explain(screen, event)
             continue
-        verdict: Verdict | None = read_verdict(line, event)
+        verdict = read_verdict(line, event)
         if verdict is None:
             screen.say(HELP.format(allow="allow" if _only_allows_always(event) else "allow once"), "dim")
         elif verdict.remember == "once":

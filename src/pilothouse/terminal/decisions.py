@@ -34,8 +34,8 @@ HOW = {"allowed": "green", "denied": "red", "cancelled": "yellow"}
 
 
 class Decisions:
-    """Those that nobody has answered are kept until they are shown. `rules` are what the rules made by "always" are
-    called, by their ids."""
+    """Shows approvals and questions; pending ones are kept until they are shown. `rules` has the texts of the stored
+    rules by their ids."""
 
     def __init__(self, printer: Printer, calls: Calls) -> None:
         self._printer = printer
@@ -120,7 +120,7 @@ class Decisions:
         return title_of(ALWAYS.sub(lambda found: self.rules.get(found[1], "a rule of yours (always)"), by))
 
     def question(self, event: UserQuestionEvent) -> None:
-        """What the agent wants to know."""
+        """Show a question of the agent."""
         self._open.pop(event.question_id, None)
         self._printer.put(Quoted(Text(shown(event.question)), Text("? ", style="bold yellow")), "question")
         if event.url:
