@@ -151,7 +151,7 @@ class ApproveToolCallCommand(Command, tag="approve_tool_call"):
 
 
 class DenyToolCallCommand(Command, tag="deny_tool_call"):
-    """Refuse one tool call; the agent gets the reason. Added: `option_id`, `remember`, `rule`, as for an approval."""
+    """Deny one tool call; the agent gets the reason. Added: `option_id`, `remember`, `rule`, as for an approval."""
 
     request_id: Name
     tool_call_id: Name

@@ -17,7 +17,7 @@ KIND_LABELS = {
 }
 
 MAX_NAME = 4000
-"""Characters of a name that are read, half of them from its end: nobody sees the rest of a longer one on a button."""
+"""Characters of a name that are read, half of them from its end; a button does not show the rest of a longer one."""
 # Words for yes and no on buttons, in the languages and signs that agents use; `*` stands for any ending. They are
 # compared without case, accents and separators.
 _NO_WORDS = """

@@ -287,7 +287,7 @@ def is_decoding(command: Command) -> bool:
 
 
 def shown(command: Command) -> str:
-    """The command as people see it, cut to a readable length. Only as much of it is read."""
+    """The command as text, cut to a readable length. Only as much of it is read."""
     parts: list[str] = []
     size = 0
     for word in command.words:
