@@ -366,9 +366,7 @@ DENIED: dict[str, str] = {
 
 
 @pytest.mark.parametrize("what", DENIED)
-async def test_a_denied_act_is_flagged_even_if_it_iscurrent_decisions_as_failed(
-    hub: Hub, session: HubSession, what: str
-) -> None:
+async def test_a_denied_act_is_flagged_even_if_reported_as_failed(hub: Hub, session: HubSession, what: str) -> None:
     await run_turn(hub, session, DENIED[what], deny)
     (flag,) = await flags(hub, session)
     assert flag["denied"] is True
