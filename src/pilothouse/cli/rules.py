@@ -75,15 +75,7 @@ async def change_wide_rule(config: Config, beginning: str, *, narrow: bool) -> d
         raise Failure(f"{text}; only rules marked in `pilothouse policy rules` can be narrowed or kept", Exit.USAGE)
 
     async def ask_hub(hub: RemoteHub) -> dict[str, Any]:
-        from ..remote.http import Client, segment
-        from ..remote.hub import find_address
-
-        if hub.place is None:
-            raise Failure("the running hub cannot be reached; stop it with `pilothouse stop` and try again", Exit.HOME)
-        client = Client(find_address(config.home, hub.place), name="cli")
-        what = "narrow" if narrow else "keep"
-        changed: dict[str, Any] = await client.request("POST", f"/rules/{segment(rule['id'])}/{what}")
-        return changed
+        return await (hub.narrow_rule if narrow else hub.keep_rule)(rule["id"])
 
     async def change_log(hub: Hub) -> dict[str, Any]:
         from ..hub.standing import keep_rule, narrow_rule

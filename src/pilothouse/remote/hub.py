@@ -138,6 +138,16 @@ class RemoteHub:
         answer: dict[str, Any] = await self._client.request("DELETE", f"/rules/{segment(rule_id)}")
         return answer
 
+    async def narrow_rule(self, rule_id: str) -> dict[str, Any]:
+        """Limit a rule of an earlier version to the arguments that were approved. Raises NotFound, Conflict."""
+        answer: dict[str, Any] = await self._client.request("POST", f"/rules/{segment(rule_id)}/narrow")
+        return answer
+
+    async def keep_rule(self, rule_id: str) -> dict[str, Any]:
+        """Confirm a rule of an earlier version as it is. Raises NotFound, Conflict."""
+        answer: dict[str, Any] = await self._client.request("POST", f"/rules/{segment(rule_id)}/keep")
+        return answer
+
     # -- browsers and devices --
 
     async def login_link(self) -> dict[str, Any]:
