@@ -56,9 +56,8 @@ def hide_data(text: str) -> tuple[str, list[Span]]:
 def _find_document(text: str, position: int, end: str, dash: str) -> Span | None:
     """The lines of a here-document, without the last line end; None if it is not closed."""
     start = text.find("\n", position) + 1
-    closing = (
-        re.compile(rf"^{chr(92)}t*{end}$" if dash else f"^{end}$", re.MULTILINE).search(text, start) if start else None
-    )
+    last_line = re.compile(rf"^\t*{end}$" if dash else rf"^{end}$", re.MULTILINE)
+    closing = last_line.search(text, start) if start else None
     return (start, closing.start() - 1) if closing is not None and closing.start() > start else None
 
 
