@@ -247,7 +247,7 @@ async def _collect_answers(
             raise Failure("--answer is only for a pending request that has questions; this one has none", Exit.USAGE)
         return None
     if option_id is not None and not given:
-        return None  # it may be an option that denies; the hub refuses one that allows without answers
+        return None  # the option may deny, and the hub takes an approval without answers
     questions = await _questions_of(approval, ids)
     return read_answers(str(approval["id"]), questions, given)
 
