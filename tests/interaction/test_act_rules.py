@@ -343,6 +343,35 @@ async def test_an_answer_does_not_approve_a_replaced_question(hub: Hub, session:
     tally(REFUSED, 1)
 
 
+async def test_an_answer_does_not_count_for_a_later_call_of_the_same_id(
+    hub: Hub, session: HubSession, project: Path, tally: Tally
+) -> None:
+    def asking(*texts: str) -> dict[str, Any]:
+        questions = [{"question": text, "options": [{"label": "Yes"}, {"label": "No"}]} for text in texts]
+        return {"title": "AskUserQuestion", "kind": "other", "rawInput": {"questions": questions}}
+
+    first_ask = ask("c1", **asking("Is tea nice?", "Is coffee nice?"))
+    program = (
+        f"import threading\nthreading.Thread(target=lambda: {first_ask}).start()\n"
+        "while not os.path.exists('go'): time.sleep(.01)\n"
+        "agent.update('tool_call_update', toolCallId='c1', status='failed')\n"
+        f"{ask('c1', **asking('Delete production?', 'Are you sure?'))}"
+    )
+    prompt = await session.send(program)
+    first = await approval_asked(session)
+    session.answer(first.question_ids[0], "Yes")
+    (project / "go").touch()
+    second = await approval_asked(session, first.seq)
+    assert set(second.question_ids).isdisjoint(first.question_ids)
+    session.answer(second.question_ids[1], "Yes")
+    await session.committed()
+    for asked in (first, second):
+        assert (await hub.log.approvals.get(asked.request_id)).decision is None
+        await session.decide(asked.request_id, approved=False)
+    await prompt.done
+    tally(REFUSED, 1)
+
+
 # -- denied commands in other spellings -----------------------------------------------------------------------------
 
 DENIED_SPELLINGS = {

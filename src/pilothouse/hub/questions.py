@@ -102,11 +102,11 @@ class Questions:
         elif action != "accept":
             self._approvals.resolve(request_id, approved=False, reason="The user did not want to answer.", **maker)
         else:
-            answers = self._tool_answers.setdefault(call_id, {})
+            answers = self._tool_answers.setdefault(request_id, {})
             answers[question_id] = answer
             asked = self._approvals.questions_of(request_id)
             if all(one in answers for one in asked):
-                del self._tool_answers[call_id]
+                del self._tool_answers[request_id]
                 given = {one: answers[one] for one in asked}
                 self._approvals.resolve(request_id, approved=True, **maker, answers=given)
 

@@ -136,9 +136,9 @@ class Calls:
         is_late_end = known is not None and known.unfinished and update.status in ENDED
         if known is not None and not fresh and is_changed and not known.unfinished:
             fresh = True  # other effects need a permission of their own
-            call = self._calls[update.tool_call_id] = Call(update.tool_call_id, self._stream.now, known)
+            call = self._add(update.tool_call_id, known)
         elif known is None or fresh:
-            call = self._calls[update.tool_call_id] = Call(update.tool_call_id, self._stream.now)
+            call = self._add(update.tool_call_id)
         else:
             call = known
         if call.ended:
@@ -168,6 +168,13 @@ class Calls:
             self._finish(call, update)
             if is_late_end and not fresh and not is_changed:  # these effects were reported when the call was closed
                 del self.ended_effects[call.id]
+        return call
+
+    def _add(self, call_id: str, continued: Call | None = None) -> Call:
+        """A new call. An id may be used again; the ids of questions are not."""
+        call, earlier = Call(call_id, self._stream.now, continued), self._calls.get(call_id)
+        call.question_count = earlier.question_count if earlier is not None else 0
+        self._calls[call_id] = call
         return call
 
     # -- terminals of the client --
@@ -224,7 +231,7 @@ class Calls:
         """
         call = self._calls.get(asked.tool_call_id)
         if call is None or call.ended:
-            call = self._calls[asked.tool_call_id] = Call(asked.tool_call_id, self._stream.now)
+            call = self._add(asked.tool_call_id)
             call.merge(asked)
             call.status = "pending"
             self._start(call)
