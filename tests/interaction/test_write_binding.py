@@ -348,6 +348,18 @@ async def test_no_mode_writes_a_file_of_a_denied_request(
     tally(REFUSED, 1)
 
 
+async def test_every_denied_request_of_one_title_counts(
+    hub: Hub, session: HubSession, project: Path, tally: Tally
+) -> None:
+    await session.set_mode("yolo")
+    texts = [[{"type": "content", "content": {"type": "text", "text": f"I will write {name}"}}] for name in "ab"]
+    asked = [ask(f"c{number}", title="Do", kind="other", content=text) for number, text in enumerate(texts)]
+    turn = await run_turn(hub, session, "\n".join([*asked, write("a", "E\n")]), deny)
+    assert len(turn.acts) == 1
+    assert not (project / "a").exists()
+    tally(REFUSED, 1)
+
+
 async def test_a_denied_link_is_not_written_after_it_moved(hub: Hub, session: HubSession, project: Path) -> None:
     await session.set_mode("yolo")
     for name in "XY":

@@ -34,7 +34,7 @@ class Denials:
         self.effects = Effects()
         self._others: dict[str, None] = {}
         self._files: dict[str, None] = {}
-        self._texts: dict[str, set[str]] = {}
+        self._texts: list[tuple[str, set[str]]] = []
 
     def add(self, effects: Effects, named: NamedFiles = NO_FILES) -> None:
         """Record a denied request: its acts, and the files that it names."""
@@ -43,7 +43,7 @@ class Denials:
         if effects.other and not effects.commands and not effects.edits:
             self._others[effects.other] = None
         if len(self._texts) < MOST_TEXTS:
-            self._texts[named.title] = split_words(unquote(named.text))
+            self._texts.append((named.title, split_words(unquote(named.text))))
 
     def lift(self, effects: Effects) -> None:
         """The user approved these acts after all. Other changes to their files stay denied."""
@@ -75,7 +75,7 @@ class Denials:
         if similar is not None:
             return similar
         written = {Path(edit.path).name.lower() for edit in act.edits}
-        return next((title for title, words in self._texts.items() if written & words), None)
+        return next((title for title, words in self._texts if written & words), None)
 
 
 def find_similar(act: Effects, denied: Effects, files: Iterable[str], root: str) -> str | None:
