@@ -246,8 +246,9 @@ async def _collect_answers(
         if given:
             raise Failure("--answer is only for a pending request that has questions; this one has none", Exit.USAGE)
         return None
-    if option_id is not None and not given:
-        return None  # the option may deny, and the hub takes an approval without answers
+    kinds = [str(one["kind"]) for one in approval["options"] if one["optionId"] == option_id]
+    if option_id is not None and not given and not any(kind.startswith("allow") for kind in kinds):
+        return None  # a denial needs no answers
     questions = await _questions_of(approval, ids)
     return read_answers(str(approval["id"]), questions, given)
 

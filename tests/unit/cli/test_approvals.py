@@ -216,6 +216,12 @@ def test_option_that_may_deny_needs_no_answers(hub: Hub) -> None:
     assert hub.decided[0][1] == {"option_id": "no", "remember": "once"}
 
 
+def test_option_that_allows_needs_answers(hub: Hub) -> None:
+    hub.pending = [approval(questionIds=["call:0"])]
+    assert run(commands.approve, "apr_1234", "--option", "yes-always").exit_code == 2
+    assert hub.decided == []
+
+
 def test_denial_needs_no_answers(hub: Hub) -> None:
     hub.pending = [approval(questionIds=["call:0"])]
     assert run(commands.deny, "apr_1234", "--reason", "not now").output == "Denied: Run: make\n"
