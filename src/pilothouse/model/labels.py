@@ -71,12 +71,22 @@ _QUOTES = {ord(quote): "'" for quote in "\u2018\u2019\u201a\u201b\u02bc\u2032\u0
 _DIGITS = str.maketrans("0345$@", "oeassa")
 _WORD = re.compile(r"(?:[^\W_]|[$@])+")
 _SINGLE_LETTERS = re.compile(r"(?<![^\W_])[^\W_](?:[\W_]{1,3}[^\W_](?![^\W_]))+")
-# Control characters except tab and line feed; zero-width, bidirectional and blank characters; unusual spaces.
+# Control characters except tab and line feed; zero-width, bidirectional and blank characters; unusual spaces; marks
+# that strike through or enclose a character; private characters, which every font draws in its own way.
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f"
     "\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffc\ud800-\udfff\U00013430-\U00013438"
-    "\U00016fe4\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+    "\U00016fe4\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    "\u0334-\u0338\u0488\u0489\u1abe\u20d2\u20d3\u20d8-\u20da\u20dd-\u20e0\u20e2-\u20e6\u20ea\u20eb\ua670-\ua672"
+    "\ue000-\uf8ff\U000f0000-\U0010ffff]"
 )
+# what may be a combining mark; `_is_stray_mark` has the last word
+_MARK = re.compile(
+    r"(?!\w)[\u0300-\u036f\u0483-\u1cff\u1dc0-\u1dff\u20d0-\u20f0\u2cef-\u2dff\u302a-\u309a\ua66f-\uabed\ufb1e"
+    r"\ufe20-\ufe2f\U000101fd-\U0001e94a]"
+)
+_MOST_MARKS = 3
+"""Combining marks that a letter of a living language has; more of them cover the lines above and below."""
 # an emoji may be followed by a variation selector, or be joined to the next one
 _EMOJI_JOIN = re.compile(
     "(?<=[\u203c-\u2bff\U0001f000-\U0001faff])\ufe0f"
@@ -120,7 +130,7 @@ def _read_answers(name: str) -> tuple[bool, bool]:
 def _fold(text: str) -> str:
     """A text without case, accents, unusual quotes and underscores."""
     parts = unicodedata.normalize("NFKD", text).translate(_QUOTES)
-    plain = "".join(one for one in parts if unicodedata.category(one) != "Mn")
+    plain = "".join(one for one in parts if not unicodedata.category(one).startswith("M"))
     return re.sub(r"[\s_]+", " ", plain.casefold())
 
 
@@ -171,8 +181,29 @@ def quote_code(text: str) -> str:
 
 
 def make_visible(text: str) -> str:
-    """Show hidden and bidirectional characters by their code, in text that a user reads before a decision."""
+    """Show characters that hide, reorder or cover others by their code, in text that a user reads before a decision."""
     if text.isascii() and text.isprintable():
         return text
     joins = {found.start() for found in _EMOJI_JOIN.finditer(text)}
-    return _INVISIBLE.sub(lambda found: found[0] if found.start() in joins else f"⟨U+{ord(found[0]):04X}⟩", text)
+
+    def show(found: re.Match[str]) -> str:
+        at = found.start()
+        is_hidden = at not in joins if found["hidden"] else _is_stray_mark(text, at)
+        return f"⟨U+{ord(found[0]):04X}⟩" if is_hidden else found[0]
+
+    return _SUSPECT.sub(show, text)
+
+
+_SUSPECT = re.compile(f"(?P<hidden>{_INVISIBLE.pattern})|{_MARK.pattern}")
+
+
+def _is_stray_mark(text: str, at: int) -> bool:
+    """Whether a character is a combining mark that does not belong to a letter, or is one too many on it."""
+    if not unicodedata.category(text[at]).startswith("M"):
+        return False
+    for before in reversed(text[max(at - _MOST_MARKS, 0) : at]):
+        if before.isalpha():
+            return False
+        if not unicodedata.category(before).startswith("M"):
+            return True
+    return True

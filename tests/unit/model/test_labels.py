@@ -116,13 +116,27 @@ def test_a_very_long_label_is_read_quickly(part: str) -> None:
         *"\x00\x07\x08\x0b\x0c\r\x1b\x7f\x85\x9b",
         *"\u00a0\u00ad\u034f\u061c\u115f\u1160\u180e\u200b\u200c\u200d\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d",
         *"\u202e\u202f\u205f\u2060\u2061\u2066\u2067\u2068\u2069\u206f\u2800\u3000\u3164\ufe00\ufe0f\ufeff\uffa0\ufffb",
-        *"\ufffc\U00013430\U00016fe4\U0001bca0\U0001d159",
+        *"\ufffc\U00013430\U00016fe4\U0001bca0\U0001d159\u0336\u0489\u20dd\ue0a0\uf8ff\U000f0000",
         "\ud83d",
         "\U000e0041",
     ],
 )
 def test_a_character_that_hides_is_shown_by_its_code(character: str) -> None:
     assert make_visible(f"rm{character}x") == f"rm⟨U+{ord(character):04X}⟩x"
+
+
+@pytest.mark.parametrize("before", ["", " ", ">", "1", '"', "a\u0301\u0301\u0301", "\u0e01\u0e47\u0e47\u0e47"])
+@pytest.mark.parametrize("mark", ["\u0301", "\u0323", "\u0e47", "\u05b8", "\u0903"])
+def test_a_mark_that_covers_other_text_is_shown_by_its_code(before: str, mark: str) -> None:
+    assert make_visible(f"{before}{mark}") == f"{before}⟨U+{ord(mark):04X}⟩"
+
+
+MARKED = ["cafe\u0301", "e\u0302\u0301", "\u05e9\u05c1\u05b8\u0592", "\u0e01\u0e35\u0e48", "\u0921\u093c\u0940\u0902"]
+
+
+@pytest.mark.parametrize("text", MARKED)
+def test_a_letter_keeps_the_marks_of_its_language(text: str) -> None:
+    assert make_visible(text) == text
 
 
 @pytest.mark.parametrize("text", ["npm test", "echo ä 漢 עברית", "a\n\tb", "👍️ ok", "👨‍👩‍👧 family", "naïve"])

@@ -183,6 +183,13 @@ describe("odd characters", () => {
       [0x1d173, 0x1d17a],
       [0xe0000, 0xe0fff],
     ] as const),
+    ...([
+      [0x334, 0x338],
+      [0x488, 0x489],
+      [0x20dd, 0x20e0],
+      [0x20e2, 0x20e6],
+      [0xe000, 0xf8ff],
+    ] as const),
   ];
 
   test("every character that hides, turns or looks like a blank is shown by its name", () => {
@@ -194,6 +201,13 @@ describe("odd characters", () => {
         expect(shown).toMatch(/^a(?:U\+[0-9A-F]{4,5}|[A-Z]{2,3}\d?)b$/);
       }
     }
+  });
+
+  test("a combining mark is shown unless it is one of the first three of a letter", () => {
+    const marks = (count: number) => "\u0323".repeat(count);
+    for (const text of ["e\u0301", "e\u0302\u0301", "ש\u05c1\u05b8\u0592", "กี่", "ड़ीं"]) expect(pieces(text)).toEqual([text]);
+    expect(visible(`a${marks(5)}b`)).toBe(`a${marks(3)}U+0323U+0323b`);
+    for (const before of ["", " ", ">", "1", '"']) expect(visible(`${before}\u0301`)).toBe(`${before}U+0301`);
   });
 
   test("joiners and selectors are shown except inside an emoji", () => {
