@@ -97,6 +97,19 @@ def test_critical_request_with_nothing_left_to_offer_is_not_sent() -> None:
     assert permission_request(event, "ses") is None
 
 
+def test_options_that_share_an_id_and_have_opposite_effects_are_not_offered() -> None:
+    options = [
+        {"optionId": "x", "name": "Allow", "kind": "allow_once"},
+        {"optionId": "x", "name": "Deny", "kind": "reject_once"},
+        {"optionId": "y", "name": "Deny", "kind": "reject_once"},
+        {"optionId": "y", "name": "Never", "kind": "reject_always"},
+    ]
+    assert [option["optionId"] for option in made(asked({"title": "x"}, options))["options"]] == ["y", "y"]
+    event = asked({"title": "x"}, options[:2])
+    event.options = [Option(option_id="x", name="x", kind=kind) for kind in ("allow_once", "reject_once")]
+    assert permission_request(event, "ses") is None
+
+
 # -- the tool call ------------------------------------------------------------------------------------------------
 
 
@@ -150,6 +163,32 @@ def test_command_that_the_title_shows_is_not_repeated(title: str) -> None:
 def test_command_that_the_title_does_not_show_is_added(title: str | None) -> None:
     params = made(asked({"title": title}, preview=CommandPreview(command="make", working_dir="")))
     assert texts(params) == ["```sh\nmake\n```"]
+
+
+HIDDEN_BY_MARKDOWN = [
+    "ls '<!--' ; rm -rf victim # '-->'",
+    "ls [a](http://x/;rm -rf victim)",
+    "rm -rf *a* ~~b~~",
+    "ls &nbsp;",
+    "echo `id`",
+    "ls\nrm -rf victim",
+    "ls " + "a " * 100 + "; rm -rf victim",
+]
+
+
+@pytest.mark.parametrize("command", HIDDEN_BY_MARKDOWN)
+@pytest.mark.parametrize("place", ["title", "content"])
+def test_command_that_an_editor_may_not_show_as_it_is_gets_a_fence(command: str, place: str) -> None:
+    own = [{"type": "content", "content": {"type": "text", "text": command}}]
+    call = {"title": command} if place == "title" else {"title": "x", "content": own}
+    params = made(asked(call, tool_input={"command": command}, preview=CommandPreview(command=command, working_dir="")))
+    assert texts(params)[0] == f"```sh\n{command}\n```"
+
+
+def test_command_in_backticks_is_not_repeated() -> None:
+    command = "rm -rf *a* '<!--' # -->"
+    params = made(asked({"title": f"`{command}`"}, preview=CommandPreview(command=command, working_dir="")))
+    assert "content" not in params["toolCall"]
 
 
 def test_command_that_the_content_shows_is_not_repeated() -> None:

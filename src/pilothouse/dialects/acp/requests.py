@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -44,6 +45,10 @@ HIDDEN = "The agent's text contains hidden characters."
 NO_RULE = "No rule can cover this request"
 _LONGEST_LABEL = 100
 """Characters of an agent's own label for an option."""
+_LONGEST_LINE = 200
+"""Characters of a title that editors show as a whole."""
+# what may be markup, or the beginning of a comment, a link or an entity
+_MARKDOWN = re.compile(r"[`*_~<\[\]\\&$]")
 
 
 def permission_request(event: ApprovalRequestedEvent, session_id: str) -> dict[str, Any] | None:
@@ -64,11 +69,18 @@ def permission_request(event: ApprovalRequestedEvent, session_id: str) -> dict[s
 
 def _name_options(options: list[dict[str, Any]], event: ApprovalRequestedEvent) -> list[dict[str, Any]]:
     """The agent's options under our names. A critical request lists denying first and has no "always allow"."""
-    named = [{**option, "name": _name_option(option)} for option in options]
+    allowing = {option["optionId"] for option in options if _allows(option)}
+    denying = {option["optionId"] for option in options if not _allows(option)}
+    both = allowing & denying  # an answer with such an id would not say which is meant
+    named = [{**option, "name": _name_option(option)} for option in options if option["optionId"] not in both]
     if event.risk_level != "critical":
         return named
-    kept = [option for option in named if option.get("kind") != "allow_always"]
-    return sorted(kept, key=lambda option: str(option.get("kind")).startswith("allow"))
+    kept = [option for option in named if option.get("kind") == "allow_once" or not _allows(option)]
+    return sorted(kept, key=_allows)
+
+
+def _allows(wire: dict[str, Any]) -> bool:
+    return str(wire.get("kind")).startswith("allow")
 
 
 def _name_option(wire: dict[str, Any]) -> str:
@@ -141,10 +153,20 @@ def _has_preview(call: dict[str, Any], own: list[Any], event: ApprovalRequestedE
         return False
     expected = preview.command if isinstance(preview, CommandPreview) else preview.text if preview is not None else ""
     expected, title = expected.strip(), str(call.get("title") or "")
-    if not expected or title.strip("` ") == expected:
+    if not expected or _reads_as(title, expected):
         return True
     # among other text it could be hidden, for example in a comment
-    return len(own) == 1 and any(text.strip() in (expected, fenced(expected, "sh")) for text in _texts(own))
+    return len(own) == 1 and any(
+        _reads_as(text, expected) or text.strip() == fenced(expected, "sh") for text in _texts(own)
+    )
+
+
+def _reads_as(text: str, expected: str) -> bool:
+    """Whether editors that read a text as Markdown, and shorten a title, show exactly `expected`."""
+    if len(expected) > _LONGEST_LINE or "\n" in expected:
+        return False
+    line = text.strip()
+    return line == quote_code(expected) or (line == expected and _MARKDOWN.search(expected) is None)
 
 
 def _unshown_members(event: ApprovalRequestedEvent) -> dict[str, Any]:
