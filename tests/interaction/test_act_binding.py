@@ -1000,21 +1000,24 @@ async def test_a_harmless_variable_that_was_shown_asks_nothing_again(
 
 
 CRITICAL = {"title": "Work", "kind": "execute", "rawInput": {"command": "rm -rf ~ /"}}
+CRITICAL_MODE = {"title": "ExitPlanMode", "name": "ExitPlanMode", "kind": "execute", "rawInput": {"code": "rm -rf ~ /"}}
+"""Looks like a choice of modes, whose options need no rule."""
 
 
 @pytest.mark.parametrize("kind", ["allow_always", "allow_forever"])
+@pytest.mark.parametrize("call", [CRITICAL, CRITICAL_MODE])
 async def test_a_critical_request_is_never_allowed_for_good(
-    hub: Hub, session: HubSession, kind: str, tally: Tally
+    hub: Hub, session: HubSession, kind: str, call: dict[str, Any], tally: Tally
 ) -> None:
     options = [
         {"optionId": "all", "name": "Deny", "kind": kind},
         {"optionId": "no", "name": "No", "kind": "reject_once"},
     ]
-    prompt = await session.send(f"agent.permission('c1', {options!r}, **{CRITICAL!r})")
+    prompt = await session.send(f"agent.permission('c1', {options!r}, **{call!r})")
     asked = await approval_asked(session)
-    assert asked.risk_level == "critical"
+    assert (asked.risk_level, asked.chooses_mode) == ("critical", False)
     assert asked.options[0].is_misleading
-    for decision in ({"option_id": "all"}, {"approved": True, "remember": "session"}):
+    for decision in ({"option_id": "all"}, {"approved": True}, {"approved": True, "remember": "session"}):
         with pytest.raises(IllegalCommand):
             await session.decide(asked.request_id, **decision)
         tally(REFUSED, 1)

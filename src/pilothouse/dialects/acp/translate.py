@@ -466,7 +466,7 @@ class Translator:
             risk_reasons=[str(reason) for reason in risk.reasons],
             notes=list(notes),
             origin=origin,
-            chooses_mode=chooses_mode(view.name) and not requested.shown.commands and not requested.shown.edits,
+            chooses_mode=chooses_mode(view.name) and requested.found is None and not requested.shown.edits,
         )
         event.source = source_of(params) if origin == "agent" and not is_renewed else None
         self._stream.source = DERIVED
