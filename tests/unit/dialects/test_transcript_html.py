@@ -65,3 +65,12 @@ def test_a_fence_around_an_output_is_not_shown() -> None:
     drive.call("c", kind="read", status="completed", rawInput={"path": "/a"}, content=text("```\nlines\n```"))
     drive.end()
     assert '<pre class="wrap">lines</pre>' in to_html(fold(drive.events))
+
+
+def test_an_approval_has_the_command_that_its_title_does_not_show() -> None:
+    drive = Drive()
+    drive.ask("c", title="List files", kind="execute", rawInput={"command": "rm -rf <b>victim\u202e"})
+    drive.ask("d", "r2", title="`make`", kind="execute", rawInput={"command": "make"})
+    made = to_html(fold(drive.events))
+    assert '<pre class="wrap">rm -rf &lt;b&gt;victim⟨U+202E⟩</pre>' in made
+    assert made.count('<pre class="wrap">') == 1

@@ -14,7 +14,7 @@ from pilothouse.dialects.transcript import to_markdown
 from pilothouse.dialects.transcript.markdown import code, fenced, plain, prose, quoted
 from pilothouse.model.errors import ACPError
 from pilothouse.model.events import EVENT_TYPES, Event
-from pilothouse.model.records import CostBreakdown, ImageContent, TextContent, Todo, TokenUsage
+from pilothouse.model.records import CommandPreview, CostBreakdown, ImageContent, TextContent, Todo, TokenUsage
 from pilothouse.model.session import fold
 
 PIECES = (
@@ -230,6 +230,15 @@ def turn(*outcome: Event, stop: str = "end_turn") -> str:
     ]
     events[-1].timestamp = "2026-01-01T00:00:53Z"
     return to_markdown(fold(events))
+
+
+@pytest.mark.parametrize(("command", "is_added"), [("rm -rf a\n```\u202e", True), ("cat  x", False)])
+def test_an_approval_has_the_command_that_its_description_does_not_show(command: str, is_added: bool) -> None:
+    asked = {"tool_name": "bash", "tool_input": {}, "description": "Run: cat x", "risk_level": "low"}
+    preview = CommandPreview(command=command, working_dir="")
+    text = to_markdown(fold([make("approval:requested", request_id="r", tool_call_id="c", preview=preview, **asked)]))
+    shown = "waiting\n\n````sh\nrm -rf a\n```⟨U+202E⟩\n````" if is_added else "waiting\n"
+    assert f"**Approval** Run: cat x — {shown}" in text
 
 
 def test_a_cancelled_approval_is_called_that_and_stands_before_its_call() -> None:

@@ -26,7 +26,7 @@ from .entries import (
 )
 from .limits import Limits
 from .markdown import code, fenced, plain, prose, quoted
-from .texts import duration, ending, is_told, shown, unfenced
+from .texts import duration, ending, is_told, shown, undescribed_command, unfenced
 from .view import transcript
 
 __all__ = ["to_json", "to_markdown"]
@@ -165,6 +165,8 @@ def _approval(entry: ApprovalEntry) -> Iterator[str]:
     who = f" by {plain(by)}" if by and outcome not in ("waiting", by) else ""
     why = f": {plain(entry.reason)}" if entry.reason and outcome != "cancelled" else ""
     yield f"**Approval** {plain(shown(entry.description or entry.tool_name))} — {outcome}{who}{why}"
+    if command := undescribed_command(entry.preview, entry.description):
+        yield fenced(command, "sh")
     if entry.notes:
         yield "\n".join(f"- {plain(shown(note))}" for note in entry.notes)
 

@@ -32,7 +32,7 @@ from .entries import (
     TurnEndEntry,
 )
 from .limits import shorten_middle
-from .texts import clean, duration, ending, is_told, shown, totals, unfenced
+from .texts import clean, duration, ending, is_told, shown, totals, undescribed_command, unfenced
 from .view import transcript
 
 __all__ = ["STYLE", "body_of", "title_of", "to_html"]
@@ -166,7 +166,9 @@ def _approval(entry: ApprovalEntry) -> Iterator[str]:
     reasons = "".join(f"<li>{escape(shown(reason))}</li>" for reason in (*entry.notes, *entry.risk_reasons))
     head = f"? {escape(shown(entry.description or entry.tool_name))} "
     head += f'<span class="dim">{escape(entry.risk_level)} risk · {escape(clean(why))}</span>'
-    yield _folded(head, f"<ul>{reasons}</ul>" if reasons else "")
+    command = undescribed_command(entry.preview, entry.description)
+    body = f'<pre class="wrap">{escape(command)}</pre>' if command else ""
+    yield _folded(head, body + (f"<ul>{reasons}</ul>" if reasons else ""))
 
 
 def _question(entry: QuestionEntry) -> Iterator[str]:

@@ -9,10 +9,22 @@ from __future__ import annotations
 import re
 
 from ...model.labels import make_visible
-from ...model.records import TokenUsage
+from ...model.records import ApprovalPreview, CommandPreview, TokenUsage
 from ...model.session import Session
 
-__all__ = ["clean", "duration", "ending", "is_told", "shown", "standing", "title_of", "tokens", "totals", "unfenced"]
+__all__ = [
+    "clean",
+    "duration",
+    "ending",
+    "is_told",
+    "shown",
+    "standing",
+    "title_of",
+    "tokens",
+    "totals",
+    "undescribed_command",
+    "unfenced",
+]
 
 _ENDINGS = {
     "end_turn": "Done",
@@ -50,6 +62,13 @@ def shown(text: str) -> str:
 def title_of(text: str) -> str:
     """A title on one line."""
     return " ".join(shown(text).split())
+
+
+def undescribed_command(preview: ApprovalPreview | None, description: str) -> str:
+    """The command of a request if its description, which is the agent's, does not have all of it."""
+    if not isinstance(preview, CommandPreview) or title_of(preview.command) in title_of(description):
+        return ""
+    return shown(preview.command)
 
 
 def duration(milliseconds: float) -> str:
