@@ -17,6 +17,7 @@ from .tools.commands import (
     find_commands,
     find_other_texts,
     is_file_member,
+    is_remark,
     is_significant_member,
     list_other_members,
     simplify_key,
@@ -32,6 +33,11 @@ __all__ = [
 ]
 
 _PATHS = ("path", "paths", "file", "files", "filename", "uri")
+_EDITS = ("edits", "changes")
+# members of one edit besides its path and its texts
+_EDIT_PARTS = frozenset({"add", "update", "delete", "type", "unifieddiff"})
+# texts that are no part of a file
+_PROSE = frozenset({"prompt", "message", "question"})
 _ID = re.compile(r"[\w:.-]{1,80}")
 # members of a question, and of one of its options
 _QUESTION_TEXTS = ("question", "text", "prompt")
@@ -145,14 +151,36 @@ def _is_in_diff(key: object, value: object, names: frozenset[str], changed: list
     name = simplify_key(key)
     if not is_significant_member(key, value):
         return True
-    if name.endswith(_PATHS):
-        paths = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-        named = (posixpath.join(root, one.removeprefix("file://")) for one in paths if isinstance(one, str))
-        return all(_normalize(one) in names for one in named)
+    if name.endswith(_PATHS) or name in _EDITS:
+        return all(_is_named(one, names, root) if isinstance(one, str) else _is_edit(one) for one in _items(value))
     if name.endswith("id") and isinstance(value, str) and _ID.fullmatch(value) is not None:
         return True
+    if name == "replaceall":
+        return isinstance(value, bool)
     # the hub makes the diff from the texts of an edit
-    return is_file_member(key) or (isinstance(value, str) and _are_among(value.split("\n"), changed))
+    if is_file_member(key) and name not in _PROSE and not is_remark(key):
+        return isinstance(value, str)
+    return isinstance(value, str) and _are_among(value.split("\n"), changed)
+
+
+def _items(value: Any) -> list[Any]:
+    """The files or edits that a member lists; some agents key them by path."""
+    if isinstance(value, Mapping):
+        return [*value.keys(), *value.values()]
+    return value if isinstance(value, list) else [value]
+
+
+def _is_named(path: str, names: frozenset[str], root: str) -> bool:
+    return _normalize(posixpath.join(root, path.removeprefix("file://"))) in names
+
+
+def _is_edit(value: Any) -> bool:
+    """Whether a value has only the texts of an edit, from which the hub makes the diff."""
+    if not isinstance(value, Mapping):
+        return not isinstance(value, list)
+    return all(
+        (is_file_member(key) or simplify_key(key) in _EDIT_PARTS) and _is_edit(one) for key, one in value.items()
+    )
 
 
 def _are_among(lines: list[str], changed: list[str]) -> bool:

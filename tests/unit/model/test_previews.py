@@ -71,11 +71,23 @@ def test_lines_of_a_hunk_without_counts_are_not_names() -> None:
         ({"added": "TWO"}, []),
         ({"command": "rm -rf ~"}, ["command"]),
         ({"description": "Fix it", "toolCallId": "x-1"}, []),
+        ({"edits": [{"path": "a.txt", "old_text": "two", "new_text": "TWO", "replace_all": True}]}, []),
+        ({"changes": {"/w/a.txt": {"update": {"unified_diff": DIFF, "move_path": None}}}}, []),
+        ({"files": [{"path": "a.txt", "content": "x"}, "a.txt"]}, []),
+        ({"edits": [["bash", "-c", "rm -rf ~"]]}, ["edits"]),
+        ({"edits": [{"path": "a.txt", "new_text": {"run": "rm -rf ~"}}]}, ["edits"]),
+        ({"changes": {"/etc/passwd": {"add": {"content": "x"}}}}, ["changes"]),
+        ({"files": [{"path": "a.txt", "then": "rm -rf ~"}]}, ["files"]),
+        ({"path": {"run": "rm -rf ~"}, "paths": [["rm"]]}, ["path", "paths"]),
+        ({"content": {"run": "rm -rf ~"}, "text": ["rm"], "replace_all": ["rm"]}, ["content", "text", "replace_all"]),
+        ({"description": ["rm"], "reason": '{"run": "rm -rf ~"}'}, ["description", "reason"]),
+        ({"message": "rm -rf ~"}, ["message"]),
+        ({"replace_all": "rm -rf ~"}, ["replace_all"]),
     ],
 )
 def test_change_does_not_show_other_members(more: dict[str, Any], unshown: list[str]) -> None:
     preview = DiffPreview(path="/w/a.txt", diff=DIFF)
-    assert list(list_unshown_members({**EDIT, **more}, preview, "/w")) == unshown
+    assert sorted(list_unshown_members({**EDIT, **more}, preview, "/w")) == sorted(unshown)
 
 
 def test_other_preview_shows_no_member_but_itself() -> None:
@@ -90,6 +102,12 @@ def test_texts_below_a_command_are_members() -> None:
     assert split_command(command, given) == ("ls", frozenset({"question", "then"}))
     shown = list_unshown_members(given, CommandPreview(command=command, working_dir=""))
     assert list(shown) == ["question", "then"]
+
+
+@pytest.mark.parametrize("value", [{"new_string": '{"rm -rf x": true}'}, {"rm -rf x": True}])
+@pytest.mark.parametrize("name", ["command", "message", "args", "path"])
+def test_a_member_in_which_no_command_was_found_is_shown_next_to_one(name: str, value: Any) -> None:
+    assert name in list_unshown_members({name: value}, CommandPreview(command="ls", working_dir=""))
 
 
 def test_line_of_the_command_itself_stays_in_it() -> None:

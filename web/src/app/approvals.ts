@@ -118,8 +118,11 @@ const printValue = (value: Json | undefined): string =>
   typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value);
 
 /** Members from which the hub makes a diff, and remarks about it. */
-const TEXTS = /^(?:contents?|filetext|(?:old|new)(?:string|str|text)|newsource|patch(?:text)?|diff|before|after|text)$/;
-const EDITS = /^(?:edits|changes|replaceall|instruction)$/;
+const TEXTS =
+  /^(?:contents?|filetext|(?:old|new)(?:string|str|text)|newsource|patch(?:text)?|diff|before|after|text|instruction)$/;
+const EDITS = /^(?:edits|changes)$/;
+/** Members of one edit besides its path and its texts. */
+const EDIT_PARTS = /^(?:add|update|delete|type|unifieddiff|replaceall)$/;
 const REMARKS = /^(?:description|explanation|reason|justification|title|summary)$/;
 const PATHS = /(?:paths?|files?|filename|uri)$/;
 
@@ -164,13 +167,36 @@ function isBesideDiff({ path, diff }: DiffPreview, cwd: string | undefined) {
   const root = cwd?.replace(/\/+$/, "") ?? (ends[0] ? path.slice(0, -ends[0].length) : "");
   const resolve = (name: string): string => normalizePath(name.startsWith("/") ? name : `${root}/${name}`);
   const known = new Set([path, ...files].map(resolve));
-  const isNamed = (value: Json): boolean =>
-    typeof value !== "string" || known.has(resolve(value.replace(/^file:\/\//, "")));
+  const isShown = (value: Json): boolean =>
+    typeof value === "string" ? known.has(resolve(value.replace(/^file:\/\//, ""))) : isEdit(value);
   return (key: string, value: Json): boolean => {
     const name = simplifyKey(key);
-    if (value === false || REMARKS.test(name) || TEXTS.test(name) || EDITS.test(name)) return false;
-    return !PATHS.test(name) || !(Array.isArray(value) ? value.every(isNamed) : isNamed(value));
+    if (value === false) return false;
+    if (REMARKS.test(name)) return !isProse(value);
+    if (PATHS.test(name) || EDITS.test(name)) return !itemsOf(value).every(isShown);
+    return name === "replaceall" ? value !== true : !TEXTS.test(name) || typeof value !== "string";
   };
+}
+
+/** The files or edits that a member lists; some agents key them by path. */
+const itemsOf = (value: Json): Json[] =>
+  isObject(value) ? Object.entries(value).flatMap(([key, one]) => [key, one]) : Array.isArray(value) ? value : [value];
+
+/** Whether a value has only the texts of an edit, from which the hub makes the diff. */
+function isEdit(value: Json): boolean {
+  if (!isObject(value)) return !Array.isArray(value);
+  const names = [TEXTS, EDITS, EDIT_PARTS, REMARKS, PATHS];
+  return Object.entries(value).every(([key, one]) => names.some((some) => some.test(simplifyKey(key))) && isEdit(one));
+}
+
+/** Whether a remark is a text, and no JSON that may hold more. */
+function isProse(value: Json): boolean {
+  if (typeof value !== "string") return false;
+  try {
+    return typeof JSON.parse(value) !== "object";
+  } catch {
+    return true;
+  }
 }
 
 function normalizePath(path: string): string {

@@ -934,9 +934,21 @@ test("requests and decisions in words", () => {
   const described = (description: string) => agentDescription({ ...row, request: { ...row.request, description } });
   expect([described("Run: npm test"), described("npm …"), described("`npm test`")]).toEqual(["", "", ""]);
   expect([described("Try it"), described("npm test (harmless)")]).toEqual(["Try it", "npm test (harmless)"]);
+  const change = { type: "diff", path: "/home/ada/project/src/a b.py", diff: "" } as const;
+  const changed = (description: string) =>
+    agentDescription({ ...row, request: { ...row.request, preview: change, description } });
+  for (const plain of [
+    "Edit `src/a b.py`",
+    "Writing to /home/ada/project/src/a b.py",
+    "a b.py and 2 more",
+    "Update (3 files)",
+  ])
+    expect(changed(plain), plain).toBe("");
+  for (const more of ["Edit a b.py && rm -rf victim", "`rm -rf victim`", "Edit src/other.py", "Fix the typo"])
+    expect(changed(more)).toBe(more);
   expect(verdict(settled(row, "laptop", false), true).text).toBe("Denied by you (laptop)");
   expect(verdict(settled(row, "timeout", false, "timeout")).text).toBe("Denied: no decision in time");
   expect(verdict(settled(row, "", false, "cancelled")).text).toBe("Cancelled with the turn");
-  const changed = settled(row, "", false, "cancelled", "The agent changed the call.");
-  expect(verdict(changed)).toMatchObject({ text: "Cancelled", reason: "The agent changed the call." });
+  const withdrawn = settled(row, "", false, "cancelled", "The agent changed the call.");
+  expect(verdict(withdrawn)).toMatchObject({ text: "Cancelled", reason: "The agent changed the call." });
 });

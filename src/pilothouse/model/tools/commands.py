@@ -308,7 +308,7 @@ def is_significant_value(key: object, value: object) -> bool:
 
 def is_significant_member(key: object, value: object) -> bool:
     """Whether a member of an input may change what a call does: not a remark, a limit or nothing at all."""
-    if value in (None, "", False, [], {}) or simplify_key(key) in _REMARKS:
+    if value in (None, "", False, [], {}) or _is_remark_text(key, value):
         return False
     return not isinstance(value, int | float) or is_significant_value(key, value)
 
@@ -321,10 +321,19 @@ def list_other_members(raw: object) -> dict[str, Any]:
 
 
 def _is_other_member(key: object, value: object) -> bool:
+    if is_empty(value) or _is_remark_text(key, value):
+        return False
     name = simplify_key(key)
-    if name in _REMARKS and not isinstance(value, str):
-        return not is_empty(value)
-    return not is_act_member(key) and not is_empty(value) and not _is_inert(name, value)
+    if name in _REMARKS:
+        return True
+    if isinstance(value, Mapping) and name not in VARIABLE_MEMBERS and not find_commands({key: value}):
+        return True  # whatever its name is, no command shows it
+    return not is_act_member(key) and not _is_inert(name, value)
+
+
+def _is_remark_text(key: object, value: object) -> bool:
+    """Whether a member is a text that only describes the call."""
+    return is_remark(key) and isinstance(value, str) and parse_json_input(value) is None
 
 
 def is_program_input(key: object) -> bool:

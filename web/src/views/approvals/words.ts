@@ -3,10 +3,12 @@ import type { Json } from "../../model/wire.gen";
 import type { ApprovalRow } from "../../app/rows";
 import { nameOf } from "../../app/rows";
 
-/** The agent's description of a command; empty if it only repeats the command or the tool's name. */
+/** The agent's description of a command or a change; empty if it only repeats the command, the file or the tool's name. */
 export function agentDescription(row: ApprovalRow): string {
   const { preview, description, toolName } = row.request;
-  if (preview?.type !== "command" || !description || description === toolName) return "";
+  if (!preview || !description || description === toolName) return "";
+  if (preview.type === "diff") return isChangeOf(preview.path, description) ? "" : description;
+  if (preview.type !== "command") return "";
   const bare = description
     .replace(/^(?:Run: )?`?/, "")
     .replace(/`?$/, "")
@@ -19,6 +21,23 @@ export function agentDescription(row: ApprovalRow): string {
 function isShortened(text: string, whole: string): boolean {
   const [head = "", ...rest] = text.split("…");
   return whole.startsWith(head.trim()) && whole.endsWith(rest.at(-1)?.trim() ?? "");
+}
+
+/** Words with which agents say that they change a file. */
+const CHANGES =
+  /^(?:edit|(?:over)?writ|creat|updat|modif|delet|remov|replac|insert|append|add|chang|patch|appl|sav)(?:e|s|es|y|ies|y?ing)?$/i;
+const LONGEST_PATH = 4096;
+const BETWEEN = /^(?:apply_patch|multiedit|str_replace|a|the|to|in|into|of|and|file|files|more|\d+)$/i;
+
+/** Whether a description says no more than that this file is changed. */
+function isChangeOf(path: string, description: string): boolean {
+  if (path.length > LONGEST_PATH) return false;
+  let rest = description;
+  for (let name = path; name; name = name.includes("/") ? name.slice(name.indexOf("/") + 1) : "") {
+    rest = rest.replaceAll(name, " ");
+  }
+  const words = rest.split(/[\s`'"():,]+/).filter(Boolean);
+  return words.every((word) => CHANGES.test(word) || BETWEEN.test(word));
 }
 
 export interface Verdict {
