@@ -292,6 +292,14 @@ CONTRADICTIONS: dict[str, dict[str, Any]] = {
         "rawInput": {"file_path": "a.txt", "old_string": "1", "new_string": "evil"},
         "content": [{"type": "diff", "path": "a.txt", "oldText": "1\n", "newText": "2\n"}],
     },
+    "a diff and a unified diff": {
+        "rawInput": {"file_path": "a.txt", "diff": "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-1\n+evil\n"},
+        "content": [{"type": "diff", "path": "a.txt", "oldText": "1\n", "newText": "2\n"}],
+    },
+    "a diff and a patch": {
+        "rawInput": {"patch": "*** Begin Patch\n*** Update File: a.txt\n@@\n-1\n+evil\n*** End Patch"},
+        "content": [{"type": "diff", "path": "a.txt", "oldText": "1\n", "newText": "2\n"}],
+    },
     "an edit and a text": {"rawInput": {"file_path": "a.txt", "old_string": "1", "new_string": "2", "content": "evil"}},
 }
 
@@ -308,13 +316,28 @@ def test_an_input_that_contradicts_its_diff_is_flagged(case: str) -> None:
     assert any("evil" in reason for reason in asked.risk_reasons)
 
 
-def test_an_input_that_agrees_with_its_diff_is_not_flagged() -> None:
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"file_path": "a.txt", "old_string": "1", "new_string": "2", "replace_all": False},
+        {"file_path": "a.txt", "diff": "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-1\n+2\n"},
+        {"patch": "*** Begin Patch\n*** Update File: a.txt\n@@\n-1\n+2\n*** End Patch"},
+    ],
+)
+def test_an_input_that_agrees_with_its_diff_is_not_flagged(given: dict[str, Any]) -> None:
     drive = Drive()
     root = drive.translator.workspace or ""
-    given = {"file_path": "a.txt", "old_string": "1", "new_string": "2", "replace_all": False}
     diff = [{"type": "diff", "path": "a.txt", "oldText": "1\n", "newText": "2\n"}]
     asked = only(
         drive.ask("c1", title="Edit", kind="edit", rawInput=given, content=diff, files={f"{root}/a.txt": "1\n"}),
         "approval:requested",
     )
     assert asked.risk_level == "medium"
+
+
+@pytest.mark.parametrize("name", ["diff", "patch"])
+def test_a_patch_of_another_file_next_to_a_diff_is_shown(name: str) -> None:
+    given = {"path": "a.txt", name: "--- a/victim.txt\n+++ b/victim.txt\n@@ -1 +1 @@\n-x\n+evil\n"}
+    diff = [{"type": "diff", "path": "a.txt", "oldText": "1\n", "newText": "2\n"}]
+    asked = only(Drive().ask("c1", title="Edit", kind="edit", rawInput=given, content=diff), "approval:requested")
+    assert "+++ b/victim.txt" in asked.preview.diff

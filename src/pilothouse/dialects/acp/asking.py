@@ -25,6 +25,7 @@ from .effects import (
     effects_of,
     format_line,
     list_other_edits,
+    list_patched,
 )
 from .outcomes import file_changes
 
@@ -52,6 +53,7 @@ def _files(call: Call, tool_input: Any, workspace: str | None) -> dict[str, str]
     paths = [change.path for change in file_changes(call, "", workspace)]
     if canonical_name(call.name) in _WRITERS:
         paths += file_paths(tool_input)
+    paths += [edit.path for edit in list_patched(call)]
     return {relative_path(path, workspace): path for path in reversed(paths)}
 
 

@@ -16,7 +16,6 @@ from urllib.parse import unquote
 
 import msgspec
 
-from ...acp import schema
 from ...acp.model import to_wire
 from ...model import patches
 from ...model.acts import (
@@ -44,7 +43,7 @@ from ...model.tools.commands import (
 )
 from ...model.tools.names import known
 from ..transcript.limits import shorten_middle
-from .call import Call, known_input
+from .call import Call, diffs_in, known_input
 from .content import block_text
 
 __all__ = [
@@ -59,6 +58,7 @@ __all__ = [
     "has_only_title",
     "judged_input",
     "list_other_edits",
+    "list_patched",
     "prose_of",
     "risk_of",
 ]
@@ -394,7 +394,7 @@ def _partial_command(raw: object) -> str:
 
 def edits_of(call: Call) -> list[FileEdit]:
     """The file changes that a call shows: by its diffs, else its patch, else its input, like the preview."""
-    diffs = [item for item in call.content if isinstance(item, schema.FileEditToolCallContent)]
+    diffs = diffs_in(call.content)
     if diffs:
         gone = call.kind == "delete"
         keys = ("replace_all", "replaceAll")
@@ -441,13 +441,24 @@ def list_other_edits(call: Call) -> Iterator[FileEdit]:
     """
     if is_editor_verb(call.input) or "<<<<<<< SEARCH" in str(content_of(call.input)):
         return  # `content` holds search and replace blocks
+    if call.kind == "delete" or not edits_of(call):
+        return
+    yield from (edit for edit in list_patched(call) if edit.new is not None)
     raw = _file_input(call.raw_input)
     paths = file_paths(raw)
-    if not isinstance(raw, dict) or not paths or call.kind == "delete" or not edits_of(call):
+    if not isinstance(raw, dict) or not paths:
         return
     if (whole := content_of(raw)) is not None:
         yield FileEdit(paths[0], None, whole)
     yield from (_replacing(one, paths[0]) for one in find_replacements(raw) if one.old)
+
+
+def list_patched(call: Call) -> list[FileEdit]:
+    """The changes of a patch in the input of a call that shows other diffs: those are what the user sees."""
+    raw = _file_input(call.raw_input)
+    given = [raw.get(key) for key in ("diff", "patch")] if isinstance(raw, dict) else []
+    text = patch_text(raw) or next((one for one in given if isinstance(one, str)), "")
+    return list(_patch_edits(text)) if diffs_in(call.content) else []
 
 
 def _file_input(raw: Any) -> Any:
