@@ -1,4 +1,4 @@
-"""A hub that is killed between a decision and its act, or between the act and its record.
+"""A hub that is killed between a decision and its act, or between the act and its record; a log that fails there.
 
 At every point: no act without an approval in the log, and never two acts for one approval.
 """
@@ -6,17 +6,24 @@ At every point: no act without an approval in the log, and never two acts for on
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from pilothouse.hub.errors import NotStored
+from pilothouse.log.errors import LogFull
+from pilothouse.log.memory import MemoryLog
+from pilothouse.log.records import Change
+from pilothouse.model.events import Event
 from tests.support import dying_hub
 from tests.support.dying_hub import POINTS, PROGRAMS
-from tests.support.hubs import PATIENCE, check, facts, history
-from tests.support.rogue import rogue_hub, run_turn
+from tests.support.hubs import PATIENCE, FullLog, approval_asked, check, facts, history
+from tests.support.rogue import allow, ask, do, rogue_hub, run_turn
 
 ROOT = Path(__file__).parents[2]
 
@@ -62,3 +69,72 @@ async def test_a_hub_killed_around_an_act_leaves_no_act_without_an_approval(
         assert not made.exists()
         check(await history(hub.log, session_id))
     tally("kills of the hub around an act, none with an act too many", 1)
+
+
+class FailingLog(MemoryLog):
+    """A log that refuses one batch: after so many others (`left`)."""
+
+    left: int | None = None
+
+    def append_nowait(
+        self, session_id: str, expected: int, events: Sequence[Event], *, also: Sequence[Change] = ()
+    ) -> asyncio.Future[int]:
+        if self.left is None:
+            return super().append_nowait(session_id, expected, events, also=also)
+        self.left -= 1
+        if self.left >= 0:
+            return super().append_nowait(session_id, expected, events, also=also)
+        self.left = None
+        done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        done.set_exception(LogFull())
+        return done
+
+
+@pytest.mark.parametrize("kind", PROGRAMS)
+async def test_a_log_that_refuses_any_batch_leaves_no_act_without_an_approval(
+    tmp_path: Path, kind: str, tally: Callable[[str, int], None]
+) -> None:
+    log = FailingLog()
+    question, act = PROGRAMS[kind]
+    async with rogue_hub(log=log) as hub, asyncio.timeout(PATIENCE):
+        for number in itertools.count():
+            project = tmp_path / str(number)
+            project.mkdir()
+            session = await hub.start_session("rogue", project)
+            log.left = number
+            with contextlib.suppress(NotStored):
+                await run_turn(hub, session, f"{question}\n{act}", allow)
+            is_over, log.left = log.left is not None, None
+            allowed = facts(await history(log, session.id), "act_allowed")
+            made = project / "made"
+            if made.exists():
+                (fact,) = allowed
+                record = await log.approvals.get(fact["approvalId"])
+                assert record.decision is not None
+                assert record.decision["approved"] is True
+                made.unlink()
+            assert len((await run_turn(hub, session, act)).acts) == 1
+            assert not made.exists()
+            assert await hub.approvals() == []
+            check(await history(log, session.id))
+            if is_over:
+                break
+            tally("batches that the log refused around an act, none with an act too many", 1)
+        assert number > 5
+
+
+async def test_an_approval_that_could_not_be_stored_permits_nothing_in_the_next_turn(project: Path) -> None:
+    log = FullLog()
+    async with rogue_hub(log=log) as hub, asyncio.timeout(PATIENCE):
+        session = await hub.start_session("rogue", project)
+        prompt = await session.send(ask("c1", title="List", kind="execute", rawInput={"command": "ls"}))
+        event = await approval_asked(session)
+        log.full = True
+        with pytest.raises(NotStored):
+            await session.decide(event.request_id, approved=True)
+        with pytest.raises(NotStored):
+            await prompt.done
+        log.full = False
+        turn = await run_turn(hub, session, do("terminal/create", command="ls"))
+        assert len(turn.acts) == 1
+        assert facts(await history(log, session.id), "act_allowed") == []

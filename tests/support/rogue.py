@@ -31,7 +31,7 @@ Decide = Callable[[ApprovalRequestedEvent], bool | None]
 """Whether a request is allowed; None leaves it open."""
 
 
-def rogue_hub(home: Path, *how: str, behavior: PermissionBehavior | None = None, **options: Any) -> Hub:
+def rogue_hub(home: Path | None = None, *how: str, behavior: PermissionBehavior | None = None, **options: Any) -> Hub:
     command = (sys.executable, "-S", "-E", SCRIPT, *how)
     spec = AgentSpec(name="rogue", command=command, behavior=behavior)
     return Hub(home=home, agents={"rogue": spec}, **options)

@@ -70,7 +70,7 @@ class Recorder:
         self.touch()
         self._take_up(session, record.last_seq)
 
-    def _take_up(self, session: Session, seq: int) -> None:
+    def _take_up(self, session: Session, seq: int, period: int = 0) -> None:
         self.session = session
         self._shed_at = 0
         self._shed()
@@ -85,6 +85,7 @@ class Recorder:
             prefix=f"{seq}." if seq else "",
             shells=find_shells(),
         )
+        self.translator.period = period
 
     def now(self) -> str:
         """The time, looked up once for all that happens in one turn of the loop."""
@@ -255,5 +256,5 @@ class Recorder:
                 session = await end_open(self._log, record, failure=self.failure, waiting=self.waiting())
             except Exception as exc:
                 raise NotStored(f"the session cannot be taken up again: {exc}", sessionId=self._id) from exc
-            self._take_up(session, session.seq)
+            self._take_up(session, session.seq, self.translator.period + 1)  # the decisions of the old one are over
             self.failure = None
