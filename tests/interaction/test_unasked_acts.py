@@ -12,7 +12,7 @@ import pytest
 from pilothouse.hub.hub import Hub
 from pilothouse.hub.session import HubSession
 from pilothouse.model.policy import parse_policy
-from tests.support.hubs import check, fact, facts, history, until
+from tests.support.hubs import approval_asked, check, fact, facts, history, until
 from tests.support.rogue import allow, ask, deny, do, rogue_hub, run_turn
 
 
@@ -464,6 +464,75 @@ async def test_calls_of_an_agent_that_is_ended_are_flagged(tmp_path: Path, proje
         await (session.terminate() if how == "terminate" else session.cancel(force=how == "force"))
         await asyncio.wait((turn,))
         assert [flag["toolCallId"] for flag in await flags(hub, session)] == ["c1"]
+
+
+WAITING = "import threading; threading.Thread(target=lambda: {}, daemon=True).start()"
+LATE_ENDS: dict[str, tuple[str, str, bool | None]] = {
+    "a pending command": (announce(**COMMAND), update(status="completed"), None),
+    "a pending write": (announce(**WRITE), update(status="completed"), None),
+    "a pending command with an exit code": (
+        announce(**COMMAND),
+        update(status="failed", rawOutput={"exit_code": 1}),
+        None,
+    ),
+    "a command that was not decided": (
+        WAITING.format(ask("c1", title="Work", **COMMAND)),
+        update(status="completed"),
+        None,
+    ),
+    "a denied command": (ask("c1", title="Work", **COMMAND), update(status="completed"), False),
+    "a refused command": (
+        program(announce(status="in_progress", **COMMAND), do("terminal/create", command="touch made")),
+        update(status="completed"),
+        False,
+    ),
+}
+
+
+async def run_and_end_late(hub: Hub, session: HubSession, first: str, second: str, decision: bool | None) -> None:
+    """A turn that is cancelled, and a report about one of its calls after the next prompt."""
+    after = program("while not os.path.exists('over'): time.sleep(0.01)", second)
+    lines = program(first, "agent.say('ready')", "agent.cancelled.wait()", f"after = {after!r}")
+    turn = asyncio.ensure_future(run_turn(hub, session, lines, lambda _: decision, lambda _: decision))
+    await until(session, "message:delta")
+    if "threading" in first:
+        await approval_asked(session)
+    await session.cancel()
+    await turn
+    assert await flags(hub, session) == []
+    (Path(session.cwd) / "over").touch()
+    await until(session, lambda event: event.type in ("tool:result", "tool:error"), session.state.seq)
+    await run_turn(hub, session, "pass")
+
+
+@pytest.mark.parametrize("what", LATE_ENDS)
+async def test_an_act_that_is_reported_after_its_turn_was_cancelled_is_flagged(
+    hub: Hub, session: HubSession, what: str
+) -> None:
+    first, second, decision = LATE_ENDS[what]
+    await run_and_end_late(hub, session, first, second, decision)
+    assert [flag["toolCallId"] for flag in await flags(hub, session)] == ["c1"]
+
+
+@pytest.mark.parametrize(
+    ("first", "decision"),
+    [
+        (announce(**COMMAND), None),
+        (WAITING.format(ask("c1", title="Work", **COMMAND)), None),
+        (ask("c1", title="Work", **COMMAND), False),
+    ],
+    ids=["pending", "not decided", "denied"],
+)
+async def test_a_cancelled_call_that_is_reported_as_failed_later_is_not_flagged(
+    hub: Hub, session: HubSession, first: str, decision: bool | None
+) -> None:
+    await run_and_end_late(hub, session, first, update(status="failed"), decision)
+    assert await flags(hub, session) == []
+
+
+async def test_an_approved_command_that_is_reported_late_is_not_flagged(hub: Hub, session: HubSession) -> None:
+    await run_and_end_late(hub, session, ask("c1", title="Work", **COMMAND), update(status="completed"), True)
+    assert await flags(hub, session) == []
 
 
 async def test_calls_of_an_agent_that_dies_between_turns_are_flagged(hub: Hub, session: HubSession) -> None:

@@ -82,7 +82,7 @@ class Record:
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
-        self.is_ended = self.is_flagged = False
+        self.is_ended = self.is_flagged = self.is_excused = False
 
     def has_request(self, request_id: str) -> bool:
         return any(request.event.request_id == request_id for request in self.requests)
@@ -142,6 +142,8 @@ class UnaskedActs:
         self._permissions: list[Permission] = []
         self._known_requests: set[str] = set()
         self._done: Counter[Any] = Counter()
+        self._unfinished: dict[str, Record] = {}
+        """Calls that were closed for their agent before they did anything, as far as was known."""
         self._foreign: dict[str, Translator] = {}
 
     # -- watching --
@@ -158,6 +160,7 @@ class UnaskedActs:
             self._enter_turn()
         for event in events:
             if type(event) is ToolCallStartEvent and session_id is None:
+                self._unfinished.pop(event.tool_call_id, None)
                 earlier = self._records.pop(event.tool_call_id, None)
                 if earlier is not None:
                     self._earlier[event.tool_call_id] = earlier
@@ -167,14 +170,17 @@ class UnaskedActs:
                 record.requests.append(Request(event, requested.shown, requested.files))
             elif type(event) is ToolCallResultEvent or type(event) is ToolCallErrorEvent:
                 last = translator.take_ended_effects(event.tool_call_id)
-                if last is None:
-                    continue
-                record = Record()
-                if session_id is None:
+                late = self._unfinished.pop(event.tool_call_id, None) if session_id is None else None
+                if last is None or (last.is_late and late is None):
+                    continue  # it was judged when it was closed
+                record = late or Record()
+                if session_id is None and late is None:
                     earlier = self._earlier.pop(event.tool_call_id, None)
                     record = earlier if earlier is not None and last.is_continued else record
                     record = self._records.setdefault(event.tool_call_id, record)
                     record.is_ended = True
+                if session_id is None and last.is_unfinished:
+                    self._unfinished[event.tool_call_id] = record
                 error = event if type(event) is ToolCallErrorEvent else None
                 if not _is_harmless(event.name, last, is_done=error is None):
                     about = (event.tool_call_id, event.name, last, error, event.output or "")
@@ -229,6 +235,8 @@ class UnaskedActs:
         """Record a flag for each of these calls that nothing permits, once even if it ends again."""
         for call in ended:
             data = await self._judge(call)
+            if not call.record.is_excused and self._unfinished.get(call.call_id) is call.record:
+                del self._unfinished[call.call_id]
             if data is not None and not call.record.is_flagged:
                 call.record.is_flagged = True
                 about = {"toolCallId": call.call_id, "name": call.name, "riskLevel": call.last.risk_level}
@@ -241,15 +249,17 @@ class UnaskedActs:
         has_proof = not is_done and await self._has_proof_of_effects(call)
         decided, is_undecided = self._decisions_about(call)
         if decided and decided[-1].approved is False:
-            return {"denied": True} if self._acted_after_denial(call, decided[-1], has_proof) else None
+            return {"denied": True} if self._acted_after_denial(call, decided[-1], has_proof) else self._excuse(call)
         if self._use_permissions(call):
             return None
         if not is_done and not has_proof:
             assert call.error is not None
             if is_undecided or (call.error.error.code in _ABANDONED and not call.last.has_begun):
-                return None  # the agent was still waiting, or had not started
+                return self._excuse(call)  # the agent was still waiting, or had not started
             if self._was_refused(effects):
-                return None  # the hub did not do it
+                return self._excuse(call)  # the hub did not do it
+            if call.last.is_late:
+                return None
         if self._authorization.was_denied(effects) and (is_done or has_proof):
             return {"denied": True}
         if self._authorization.is_covered_by_mode(effects):
@@ -259,6 +269,10 @@ class UnaskedActs:
         if is_allowed and self._authorization.rules_allow(rules, call.last.input, call.last.effects, effects):
             return None
         return {} if is_done or has_proof or _had_effects(call) else None
+
+    def _excuse(self, call: EndedCall) -> None:
+        """Do not flag a call that did nothing so far. If it was closed for its agent, its own end may come later."""
+        call.record.is_excused = True
 
     def _decisions_about(self, call: EndedCall) -> tuple[list[Approval], bool]:
         """The decided requests of a call in their order, and whether it was asked about and never decided."""

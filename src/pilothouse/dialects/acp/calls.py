@@ -82,7 +82,8 @@ class EndedEffects(NamedTuple):
 
     `has_only_title`: its command is known by its title alone. `hides_command`: it is a shell call without a command.
     `has_begun` is false if it was closed before its agent reported that it runs. `is_continued`: it shows other effects
-    than an ended call of this id did.
+    than an ended call of this id did. `is_unfinished`: it was closed without a report of its agent. `is_late`: that
+    report comes now.
     """
 
     effects: Effects
@@ -94,6 +95,8 @@ class EndedEffects(NamedTuple):
     hides_command: bool
     has_begun: bool
     is_continued: bool
+    is_unfinished: bool
+    is_late: bool = False
 
 
 class Calls:
@@ -167,7 +170,7 @@ class Calls:
         if ends:
             self._finish(call, update)
             if is_late_end and not fresh and not is_changed:  # these effects were reported when the call was closed
-                del self.ended_effects[call.id]
+                self.ended_effects[call.id] = self.ended_effects[call.id]._replace(is_late=True)
         return call
 
     def _add(self, call_id: str, continued: Call | None = None) -> Call:
@@ -422,6 +425,7 @@ class Calls:
             hides_command=found is not None and found.source == "none",
             has_begun=has_begun,
             is_continued=call.is_continued,
+            is_unfinished=unfinished,
         )
         self._terminals.let_go(call.id, call.terminals)
         call.end(self._turn, unfinished=unfinished)
