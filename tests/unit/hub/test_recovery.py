@@ -181,6 +181,27 @@ async def test_a_mode_that_does_not_ask_covers_a_running_call(log: MemoryLog, mo
     assert await flags_after(log, [*events, *one.update(RUNNING, NOW)]) == expected
 
 
+async def test_an_approval_is_known_however_much_followed_it(log: MemoryLog) -> None:
+    one, events = started()
+    params = {"sessionId": "x", "toolCall": TOUCH, "options": OPTIONS}
+    events += one.permission(params, NOW, request_id="apr")
+    events += one.resolve("apr", NOW, approved=True, resolved_by="user")
+    events += one.update(RUNNING, NOW)
+    read = {"sessionUpdate": "tool_call", "title": "Read", "kind": "read", "status": "completed"}
+    for number in range(1000):
+        events += one.update({**read, "toolCallId": f"r{number}", "rawInput": {"file_path": "a" * 100}}, NOW)
+    assert await flags_after(log, events) == []
+
+
+async def test_the_chosen_mode_is_known_however_much_followed_it(log: MemoryLog) -> None:
+    one, events = started()
+    events += one.fact("mode_chosen", {"modeId": "yolo"}, NOW)
+    events += one.update({"sessionUpdate": "current_mode_update", "currentModeId": "yolo"}, NOW)
+    for _ in range(1200):
+        events += one.fact("act_allowed", {"act": "command", "command": "make", "mode": "yolo"}, NOW)
+    assert await flags_after(log, [*events, *one.update(RUNNING, NOW)]) == []
+
+
 async def test_a_rule_covers_a_running_call() -> None:
     policy = {"autoApprove": {"commands": ["touch *"]}}
     async with MemoryLog() as log:

@@ -50,7 +50,8 @@ def _is_finished(state: State, item: SessionItem) -> bool:
     if isinstance(item, ToolCall):
         return item.ended and not item.unfinished
     if isinstance(item, Approval):
-        return not item.pending and not item.unfinished
+        call = state.index.calls.get(item.tool_call_id)
+        return not item.pending and not item.unfinished and (call is None or call.ended)
     if isinstance(item, Plan):
         return item.turn_id != state.turn_id
     return isinstance(item, Failure)

@@ -199,6 +199,10 @@ def _drop(table: dict[Any, Any], key: Any, item: SessionItem) -> None:
         del table[key]
 
 
+def _is_mode_choice(item: SessionItem) -> bool:
+    return isinstance(item, Custom) and (item.namespace, item.event_name) == ("pilothouse", "mode_chosen")
+
+
 def text_key(item: Message | Thought) -> tuple[str, str]:
     """A thought may have the id of the message it belongs to, and ids may repeat from one role to another."""
     return (item.role if isinstance(item, Message) else "thought", item.message_id)
@@ -299,11 +303,15 @@ class State(Struct, kw_only=True, rename=camel, dict=True):
         return item
 
     def _drop_chatter(self) -> None:
-        """Let go of the older half. Done at every so many, or each new notification would cost a walk of all items."""
+        """Let go of the older half, but not of the last mode that the user chose, which still holds.
+
+        Done at every so many, or each new notification would cost a walk of all items.
+        """
         kept: list[SessionItem] = []
         drop = self.index.chatter - CHATTER_LIMIT
+        mode = next((item for item in reversed(self.items) if _is_mode_choice(item)), None)
         for item in self.items:
-            if drop and isinstance(item, (Notification, Custom)):
+            if drop and isinstance(item, (Notification, Custom)) and item is not mode:
                 drop -= 1
                 self.chatter_dropped += 1
             else:
