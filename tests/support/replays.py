@@ -106,7 +106,9 @@ async def _decide(session: HubSession, recording: Recording) -> None:
     decisions = list(recording.decisions)
     async for event in session.events():
         try:
-            if isinstance(event, ApprovalRequestedEvent):
+            if isinstance(event, ApprovalRequestedEvent) and event.origin == "hub":
+                await session.decide(event.request_id, approved=True)  # the recorded client asked nobody
+            elif isinstance(event, ApprovalRequestedEvent):
                 outcome = decisions.pop(0) if decisions else {}
                 if outcome.get("outcome") == "selected":
                     await session.decide(event.request_id, option_id=outcome["optionId"])
