@@ -686,6 +686,23 @@ def _running(command: str) -> list[str]:
     return found
 
 
+async def test_a_program_that_is_cancelled_ends_before_its_turn(hub: Hub, session: HubSession) -> None:
+    program = (
+        "agent.request('terminal/create', command='echo on; sleep 60')\nagent.cancelled.wait()\n"
+        "result = {'stopReason': 'cancelled'}"
+    )
+    async with asyncio.timeout(PATIENCE):
+        prompt = await session.send(program)
+        await session.decide((await approval_asked(session)).request_id, approved=True)
+        await until(session, lambda event: getattr(event, "output", None) == "on\n")
+        await session.cancel()
+        await prompt.done
+    events = await history(hub.log, session.id)
+    check(events)
+    (end,) = (event for event in events if event.type == "tool:error")
+    assert end.error.code == "tool_failed"  # type: ignore[attr-defined]
+
+
 async def test_a_question_about_an_act_is_cancelled_with_its_turn(
     hub: Hub, session: HubSession, project: Path, tally: Tally
 ) -> None:

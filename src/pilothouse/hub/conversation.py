@@ -12,6 +12,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -36,6 +37,9 @@ from .turns import Prompt, TurnResult, digest_of, result_of, shown, title_of
 __all__ = ["Conversation"]
 
 logger = logging.getLogger(__name__)
+
+End = Callable[[], list[ACPEvent]]
+"""Makes the events that end a turn, as things are by then: until they are recorded, nothing may be awaited."""
 
 
 class Conversation:
@@ -198,11 +202,12 @@ class Conversation:
         await recorder.commit()  # before anything is done that the log could not tell
         prompt.stored.set()
         self._give_title(prompt)
-        ending = await self._outcome(prompt)
+        end = await self._outcome(prompt)
         prompt.phase = "ending"
         if self._stopping is not None:  # a cancelled turn is over when all that it started is
             await asyncio.wait((self._stopping,))
             self._stopping = None
+        ending = self._make_ending(prompt, end)
         recorder.record(ending)
         await self._flag_unasked(ending)
         # whatever still waits for an answer gets one; its event was among those of the end
@@ -231,34 +236,44 @@ class Conversation:
         also = [self._log.sessions.updating(self._session_id, title=title)]
         self._recorder.note("session_info_update", {"title": title}, also=also)
 
-    async def _outcome(self, prompt: Prompt) -> list[ACPEvent]:
-        """Converse with the agent; the events that end the turn."""
+    async def _outcome(self, prompt: Prompt) -> End:
+        """Converse with the agent; the result makes the events that end the turn."""
         try:
             return await self._converse(prompt)
         except RequestError as exc:
-            return self._failed(prompt, self._wire_error(exc))
+            return partial(self._failed, prompt, self._wire_error(exc))
         except ConnectionClosed as exc:
             if self._told is exc:
-                return self._failed(prompt, {"message": "the agent ended before it was told of the prompt"})
+                return partial(self._failed, prompt, {"message": "the agent ended before it was told of the prompt"})
             self._told = exc
             if self.over is not None and not prompt.cancelled:
-                return self._recorder.translator.interrupted(self._recorder.now())
-            return self._died(prompt, exc)
+                return partial(self._stopped, prompt)
+            return partial(self._died, prompt, exc)
         except AgentSilent as exc:
-            return self._failed(prompt, {"message": str(exc), "data": {"stderrTail": exc.stderr_tail}})
+            return partial(self._failed, prompt, {"message": str(exc), "data": {"stderrTail": exc.stderr_tail}})
         except UnfitContent as exc:  # of an agent that had to be started to know
-            return self._failed(prompt, {"code": INVALID_PARAMS, "message": str(exc), "data": exc.details})
+            error = {"code": INVALID_PARAMS, "message": str(exc), "data": exc.details}
+            return partial(self._failed, prompt, error)
         except (SpawnError, OSError, HubError) as exc:
-            return self._failed(prompt, {"message": str(exc)})
+            return partial(self._failed, prompt, {"message": str(exc)})
         except Exception as exc:  # a defect must not leave the turn open
-            logger.exception("turn %s failed in an unforeseen way", prompt.turn_id)
-            return self._failed(prompt, {"message": f"the turn failed in an unforeseen way: {exc!r}"})
+            return partial(self._defect, prompt, exc)
 
-    async def _converse(self, prompt: Prompt) -> list[ACPEvent]:
+    def _make_ending(self, prompt: Prompt, end: End) -> list[ACPEvent]:
+        try:
+            return end()
+        except Exception as exc:  # nor here
+            return self._defect(prompt, exc)
+
+    def _defect(self, prompt: Prompt, exc: Exception) -> list[ACPEvent]:
+        logger.error("turn %s failed in an unforeseen way", prompt.turn_id, exc_info=exc)
+        return self._failed(prompt, {"message": f"the turn failed in an unforeseen way: {exc!r}"})
+
+    async def _converse(self, prompt: Prompt) -> End:
         prompt.phase = "opening"
         agent = await self._open(prompt)
         if agent is None:
-            return self._stopped(prompt)
+            return partial(self._stopped, prompt)
         blocks = self._fitted(prompt, agent.capabilities)
         prompt.phase = "running"
         params: dict[str, Any] = {"sessionId": self._link.session_id, "prompt": blocks}
@@ -270,10 +285,10 @@ class Conversation:
             await self._tell_made()  # whatever its end is, it comes after what the turn made
         self._link.around.origin = None  # it has words of its own, and is no mere copy any more
         if prompt.cancelled:
-            return self._cancelled(raw)
+            return partial(self._cancelled, raw)
         if _wants_login(raw):
             raise RequestError(AUTH_REQUIRED, "Authentication required")
-        return self._recorder.translator.result(raw, self._recorder.now())
+        return partial(self._answered, raw)
 
     def _fitted(self, prompt: Prompt, capabilities: Mapping[str, Any]) -> list[Any]:
         """Its content as such an agent takes it. Raises UnfitContent."""
@@ -300,6 +315,9 @@ class Conversation:
         if agent is before and not agent.is_running:  # it had died unnoticed, and has not been told of the prompt
             return await self._open(prompt)
         return None if stop.done() else agent
+
+    def _answered(self, raw: bytes) -> list[ACPEvent]:
+        return self._recorder.translator.result(raw, self._recorder.now())
 
     def _stopped(self, prompt: Prompt) -> list[ACPEvent]:
         return self._cancelled() if prompt.cancelled else self._recorder.translator.interrupted(self._recorder.now())
