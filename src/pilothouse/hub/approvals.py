@@ -25,7 +25,7 @@ from ..dialects.acp import Requested
 from ..log.base import EventLog
 from ..log.errors import UnknownRecord
 from ..log.records import Approval, Change, Insert
-from ..model.acts import Effects
+from ..model.acts import CommandAct, Effects
 from ..model.commands import OfferId, Remember
 from ..model.events import ApprovalRequestedEvent
 from ..model.policy import Rule
@@ -35,6 +35,7 @@ from ..model.records import Option
 from ..model.session import sound
 from .authorization import ActDecision, Authorization, explain_similar, resolve_effects
 from .errors import DecidedOtherwise, IllegalCommand, UnknownApproval
+from .harmless_calls import is_foreign_tool
 from .recorder import Recorder
 from .standing import StandingRules, later
 from .unasked_acts import UnaskedActs
@@ -556,7 +557,10 @@ class Approvals:
             self._authorization.deny(pending.effects, pending.requested.names)
         elif pending.origin == "agent":
             if pending.grants_acts:
-                self._authorization.allow(request_id, pending.effects, pending.files, is_by_rule=how == "policy")
+                covered, mentioned = _split_covered(pending)
+                self._authorization.allow(
+                    request_id, covered, pending.files, mentioned=mentioned, is_by_rule=how == "policy"
+                )
             self._unasked.note_approval(pending.event, pending.effects)
         sent = option if approved or option is None or option.kind.startswith("reject") else None
         if option is not None and _is_always(option) and not pending.event.chooses_mode:
@@ -592,6 +596,19 @@ class Approvals:
         self._pending.clear()
         self._renewing.clear()
         self._settling.clear()
+
+
+def _split_covered(pending: Pending) -> tuple[Effects, Sequence[CommandAct]]:
+    """The acts that the hub may carry out for an approved request, and the commands that the request only mentions.
+
+    The hub cannot do what a server's tool does, nor run a command with settings that it does not know.
+    """
+    effects, found = pending.effects, pending.requested.found
+    if is_foreign_tool(pending.event.tool_name):
+        return effects._replace(commands=(), edits=()), effects.commands
+    if found is not None and found.texts:
+        return effects._replace(commands=()), effects.commands
+    return effects, ()
 
 
 def _has_only_questions(tool_input: Mapping[str, Any]) -> bool:

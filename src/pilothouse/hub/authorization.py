@@ -79,15 +79,21 @@ it changes."""
 class ActGrant:
     """The acts that one approval covers. Each command and each file is used up separately.
 
-    `base` are the texts of the files that the acts were shown against, `results` those after them.
+    `base` are the texts of the files that the acts were shown against, `results` those after them. `mentioned` are
+    commands that were shown but are not covered.
     """
 
-    def __init__(self, request_id: str, effects: Effects, base: Mapping[str, str | None]) -> None:
+    def __init__(
+        self, request_id: str, effects: Effects, base: Mapping[str, str | None], mentioned: Sequence[CommandAct] = ()
+    ) -> None:
         self.request_id = request_id
         self.effects = effects
         self.is_by_rule = False
-        # next to a change of files a command is only mentioned, so it is asked about on its own
-        self.commands = [] if effects.edits else list(dict.fromkeys(effects.commands))
+        commands = list(dict.fromkeys(effects.commands))
+        # next to a change of files a command is only mentioned; several commands read as one script (`cd a`, `rm b`)
+        is_covered = not effects.edits and len(commands) < 2
+        self.commands = commands if is_covered else []
+        self.mentioned = [*mentioned, *([] if is_covered else commands)]
         self.used_commands: list[CommandAct] = []
         self.files = effects.group_edits()
         self.base = base
@@ -262,14 +268,21 @@ class Authorization:
         return list(notes), reasons
 
     def allow(
-        self, request_id: str, effects: Effects, files: Mapping[str, str | None], *, is_by_rule: bool = False
+        self,
+        request_id: str,
+        effects: Effects,
+        files: Mapping[str, str | None],
+        *,
+        mentioned: Sequence[CommandAct] = (),
+        is_by_rule: bool = False,
     ) -> None:
         """Record that the user or a rule approved these effects. `files` are the texts that they were shown against.
 
-        The decision may still be on its way to the log: an act is recorded after it, and waits for that.
+        The request shows the `mentioned` commands, too, but they are not covered. The decision may still be on its way
+        to the log: an act is recorded after it, and waits for that.
         """
         self._enter_turn()
-        grant = ActGrant(request_id, effects, files)
+        grant = ActGrant(request_id, effects, files, mentioned)
         grant.is_by_rule = is_by_rule
         self._grants.append(grant)
         self._denials.lift(effects)
@@ -562,6 +575,8 @@ class Authorization:
         allowed = [known for grant in self._grants for known in grant.commands]
         if act in allowed:
             return ["You allowed this command once, and it was run. The agent wants to run it again."]
+        if any(act in grant.mentioned for grant in self._grants):
+            return ["You allowed this command only together with everything else in its request."]
         alike = [known for known in allowed if known.line == act.line]
         if alike:
             differs = []

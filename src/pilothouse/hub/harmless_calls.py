@@ -1,7 +1,7 @@
-"""Kinds and tools of calls that need no permission, for the flag "acted without asking" alone.
+"""Kinds and tools of calls that need no permission, for the flag "acted without asking".
 
 Agents name their calls as they like, so a kind or a name excuses a call only if it shows no command and no edit, and
-never a foreign tool (`mcp__server__tool`). Nothing here grants anything.
+never a foreign tool (`mcp__server__tool`), whose approval covers no act of the hub. Nothing here grants anything.
 """
 
 from __future__ import annotations
