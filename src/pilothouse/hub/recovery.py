@@ -8,7 +8,9 @@ A turn of a session that another program runs is none of the hub's: it ends when
 from __future__ import annotations
 
 import logging
+import os.path
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Any
 
 from ..adapters.known import PERMISSION_BEHAVIOR
@@ -207,10 +209,22 @@ def _acted_unasked(session: Session, call: ToolCall, rules: Sequence[Rule]) -> b
     permitted |= {act for note in done for act in _list_acts(session, note.data)}
     if acts and acts <= permitted:
         return False
-    mode = find_chosen_mode(session)
-    if any(mode in one.modes_without_approval for one in PERMISSION_BEHAVIOR.values()):
-        return False  # some agent does not ask in a mode of this name
+    if _is_covered_by_mode(session, call):
+        return False
     return decide(list(rules) or None, call.name, call.input, session.working_directory).outcome != "allow"
+
+
+def _is_covered_by_mode(session: Session, call: ToolCall) -> bool:
+    """Whether the user chose a mode in which some agent does not ask about such a call inside the workspace."""
+    mode, root = find_chosen_mode(session), session.working_directory
+    commands = find_commands(call.input)
+    places = [*file_paths(call.input), *(one.cwd or "." for one in commands)]
+    if not all(Path(os.path.normpath(absolute_path(place, root))).is_relative_to(root) for place in places):
+        return False
+    kind = "commands" if commands else "writes"
+    return any(
+        one.modes_without_approval.get(mode or "") in ("everything", kind) for one in PERMISSION_BEHAVIOR.values()
+    )
 
 
 def _list_acts(session: Session, raw: Any) -> set[CommandLine | str]:

@@ -181,6 +181,18 @@ async def test_a_mode_that_does_not_ask_covers_a_running_call(log: MemoryLog, mo
     assert await flags_after(log, [*events, *one.update(RUNNING, NOW)]) == expected
 
 
+@pytest.mark.parametrize(
+    ("mode", "given"),
+    [("acceptEdits", {}), ("yolo", {"rawInput": {"command": "touch made", "cwd": "/elsewhere"}})],
+    ids=["command in a mode for writes", "command outside the workspace"],
+)
+async def test_a_mode_covers_no_more_than_it_says(log: MemoryLog, mode: str, given: dict[str, Any]) -> None:
+    one, events = started()
+    events += one.fact("mode_chosen", {"modeId": mode}, NOW)
+    events += one.update({"sessionUpdate": "current_mode_update", "currentModeId": mode}, NOW)
+    assert await flags_after(log, [*events, *one.update({**RUNNING, **given}, NOW)]) == ["c"]
+
+
 async def test_an_approval_is_known_however_much_followed_it(log: MemoryLog) -> None:
     one, events = started()
     params = {"sessionId": "x", "toolCall": TOUCH, "options": OPTIONS}
