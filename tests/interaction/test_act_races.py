@@ -19,7 +19,7 @@ from pilothouse.hub.errors import HubError
 from pilothouse.hub.hub import Hub
 from pilothouse.hub.session import HubSession
 from pilothouse.hub.workspace import Workspace
-from tests.support.hubs import PATIENCE, approval_asked, facts, history
+from tests.support.hubs import PATIENCE, approval_asked, facts, history, until
 from tests.support.rogue import REFUSED, Tally, ask, deny, do, rogue_hub, run_turn
 
 Handle = Callable[[str, dict[str, Any]], Any]
@@ -308,3 +308,58 @@ async def test_a_mode_that_the_agent_left_permits_nothing(hub: Hub, session: Hub
     turn = await run_turn(hub, session, "\n".join(program))
     assert len(turn.acts) == 1
     assert not (project / "made").exists()
+
+
+# -- editors that answer late ------------------------------------------------------------------------------------------
+
+
+def changes(*names: str) -> list[dict[str, Any]]:
+    return [{"type": "diff", "path": name, "oldText": None, "newText": "x\n"} for name in names]
+
+
+async def test_the_files_of_a_request_are_read_from_the_editor_at_once(hub: Hub, session: HubSession) -> None:
+    names, together = ["a", "b", "c"], asyncio.Barrier(3)
+
+    async def read(method: str, params: dict[str, Any]) -> dict[str, Any]:
+        await together.wait()
+        return {"content": "buffer\n"}
+
+    session.attach_editor(make_editor(read, reads=True)[0])
+    prompt = await session.send(ask("c1", title="Edit", kind="edit", content=changes(*names)))
+    event = await approval_asked(session)
+    assert str(event.preview).count("-buffer") == len(names)
+    await session.decide(event.request_id, approved=False)
+    await prompt.done
+
+
+async def test_a_silent_editor_does_not_hold_up_the_agent_whose_call_changes(
+    hub: Hub, session: HubSession, project: Path
+) -> None:
+    reading = asyncio.Event()
+
+    async def read(method: str, params: dict[str, Any]) -> dict[str, Any]:
+        if (project / "go").exists():
+            await reading.wait()
+        return {"content": "buffer\n"}
+
+    session.attach_editor(make_editor(read, reads=True)[0])
+    program = f"""
+import threading
+agent.tool('c1', kind='edit', status='pending', content={changes("a")!r})
+asking = threading.Thread(target=lambda: agent.permission('c1'))
+asking.start()
+while not os.path.exists('go'): time.sleep(0.01)
+agent.update('tool_call_update', toolCallId='c1', content={changes("a", "b")!r})
+agent.say('hello')
+asking.join()
+"""
+    prompt = await session.send(program)
+    first = await approval_asked(session)
+    (project / "go").touch()
+    await until(session, "message:delta", first.seq)
+    assert not session.state.index.pending
+    reading.set()
+    second = await approval_asked(session, first.seq)
+    assert "buffer" in str(second.preview)
+    await session.decide(second.request_id, approved=False)
+    await prompt.done

@@ -79,7 +79,7 @@ class Pending:
     def __init__(self, raw: bytes, origin: Literal["agent", "hub"]) -> None:
         self.raw = raw
         self.origin = origin
-        self.answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self.answer: asyncio.Future[dict[str, Any] | None] = asyncio.get_running_loop().create_future()
         self.timer: asyncio.TimerHandle | None = None
         self.event: ApprovalRequestedEvent
         self.requested: Requested
@@ -100,6 +100,11 @@ class Pending:
         self.disarm()
         if not self.answer.done():
             self.answer.set_result(answer)
+
+    def withdraw(self) -> None:
+        """Wake the caller, who asks again and then waits for another answer."""
+        withdrawn, self.answer = self.answer, self.answer.get_loop().create_future()
+        withdrawn.set_result(None)
 
 
 class Approvals:
@@ -146,24 +151,14 @@ class Approvals:
         recorder = self._recorder
         turn = recorder.translator.turn
         pending = Pending(raw, "agent")
-        shown = recorder.translator.effects_of_request(raw)
-        await self._bind(pending, shown)
-        for attempt in range(REBINDS + 1):
-            async with self._opening:
-                await asyncio.sleep(0)  # one request in each turn of the loop, so that many do not hold it up
-                rules = await self._standing.rules()  # before anything is recorded; what follows happens at once
-                now = recorder.translator.effects_of_request(raw)
-                if now == shown or attempt == REBINDS:
-                    if recorder.failure is not None:
-                        raise RequestError.internal_error({"details": NOT_STORABLE})
-                    if turn not in (None, recorder.translator.turn):  # it ended without waiting for an answer
-                        request = raw.decode(errors="replace")[:EXCERPT]
-                        recorder.note("permission_too_late", {"request": request, "turnId": turn})
-                        return dict(CANCELLED)
-                    self._open(pending, shown, rules, request_id=request_id)
-                    break
-            shown = now  # the call changed while its files were read
-            await self._bind(pending, shown)
+        shown, rules = await self._bind(pending, lambda: recorder.translator.effects_of_request(raw))
+        if recorder.failure is not None:
+            raise RequestError.internal_error({"details": NOT_STORABLE})
+        if turn not in (None, recorder.translator.turn):  # it ended without waiting for an answer
+            request = raw.decode(errors="replace")[:EXCERPT]
+            recorder.note("permission_too_late", {"request": request, "turnId": turn})
+            return dict(CANCELLED)
+        self._open(pending, shown, rules, request_id=request_id)
         return await self._wait(pending)
 
     async def ask_about_act(
@@ -180,20 +175,33 @@ class Approvals:
 
     async def _wait(self, pending: Pending) -> dict[str, Any]:
         try:
-            return await pending.answer
+            while (answer := await pending.answer) is None:
+                await self._renew(pending)
         except asyncio.CancelledError:
             reason = "The agent withdrew its request, or is gone."
             self._renewing.pop(pending, None)
             self._resolve(pending.event.request_id, False, "cancelled", reason=reason)
             raise
+        return answer
 
-    async def _bind(self, pending: Pending, shown: Effects) -> None:
-        """Read the files and resolve the paths of a request, so that its approval covers exactly these."""
-        resolved = await asyncio.to_thread(resolve_effects, shown)
-        files = await self._authorization.read_files(resolved)
-        pending.real_paths = {given.path: found.path for given, found in zip(shown.edits, resolved.edits, strict=True)}
-        pending.effects = resolved
-        pending.files = {given: files[real] for given, real in pending.real_paths.items() if real in files} | files
+    async def _bind(self, pending: Pending, find_effects: Callable[[], Effects]) -> tuple[Effects, list[Rule]]:
+        """Read the files and resolve the paths of a request, so that its approval covers exactly these.
+
+        Returns the effects and the current rules; the caller opens the request without awaiting anything else.
+        """
+        for attempt in range(REBINDS + 1):  # again if the call changed while its files were read
+            shown = find_effects()
+            resolved = await asyncio.to_thread(resolve_effects, shown)
+            files = await self._authorization.read_files(resolved)
+            real_paths = {given.path: found.path for given, found in zip(shown.edits, resolved.edits, strict=True)}
+            pending.real_paths, pending.effects = real_paths, resolved
+            pending.files = {given: files[real] for given, real in real_paths.items() if real in files} | files
+            async with self._opening:
+                await asyncio.sleep(0)  # one request in each turn of the loop, so that many do not hold it up
+                rules = await self._standing.rules()
+                if attempt == REBINDS or find_effects() == shown:
+                    break
+        return shown, rules
 
     def _open(
         self,
@@ -228,7 +236,7 @@ class Approvals:
         pending.event, pending.requested = event, recorder.translator.requested[request_id]
         if bound is not None and pending.requested.shown != bound:
             pending.files = {}
-            pending.effects = pending.requested.shown  # the call changed meanwhile: cover what is shown
+            pending.effects = pending.requested.shown  # the call keeps changing: cover what is shown
         self._set_rule_offers(pending)
         if self._asks_only_questions(pending):
             event.question_ids = list(pending.requested.question_ids)
@@ -314,34 +322,34 @@ class Approvals:
         )
         return True
 
-    async def renew_changed(self) -> None:
-        """Withdraw the requests whose call has other effects now than they show, and ask again."""
-        for request_id in self._recorder.translator.find_changed_requests():
-            pending = self._pending.get(request_id)
-            if pending is not None and pending.origin == "agent":
-                await self._renew(request_id, pending)
-
-    async def _renew(self, request_id: str, pending: Pending) -> None:
+    def withdraw_changed(self) -> None:
+        """Withdraw the requests whose call has other effects now than they show. The user is asked again."""
         recorder = self._recorder
-        del self._pending[request_id]
-        pending.disarm()
-        reason = "The agent changed the call while the request was pending."
-        events = recorder.translator.resolve(
-            request_id, recorder.now(), approved=False, resolved_by="cancelled", reason=reason, is_renewed=True
-        )
-        decision = {"approved": False, "resolvedBy": "cancelled", "reason": reason, "optionId": None}
-        recorder.record(
-            events, also=[self._log.approvals.resolving(request_id, decision, decided_by="cancelled", strict=False)]
-        )
-        self._renewing[pending] = None
-        pending.meta = {}  # answers were given to other questions
-        shown = recorder.translator.effects_of_call(pending.event.tool_call_id)
-        await self._bind(pending, shown)
-        rules = await self._standing.rules()
-        if pending not in self._renewing or pending.answer.done():
+        for request_id in recorder.translator.find_changed_requests():
+            pending = self._pending.get(request_id)
+            if pending is None or pending.origin != "agent":
+                continue
+            del self._pending[request_id]
+            pending.disarm()
+            reason = "The agent changed the call while the request was pending."
+            events = recorder.translator.resolve(
+                request_id, recorder.now(), approved=False, resolved_by="cancelled", reason=reason, is_renewed=True
+            )
+            decision = {"approved": False, "resolvedBy": "cancelled", "reason": reason, "optionId": None}
+            resolving = self._log.approvals.resolving(request_id, decision, decided_by="cancelled", strict=False)
+            recorder.record(events, also=[resolving])
+            pending.meta = {}  # answers were given to other questions
+            self._renewing[pending] = None
+            pending.withdraw()
+
+    async def _renew(self, pending: Pending) -> None:
+        """Ask again about a request that was withdrawn because its call changed."""
+        translator, call_id = self._recorder.translator, pending.event.tool_call_id
+        shown, rules = await self._bind(pending, lambda: translator.effects_of_call(call_id))
+        if pending not in self._renewing:
             return  # cancelled meanwhile
         del self._renewing[pending]
-        if recorder.failure is not None:
+        if self._recorder.failure is not None:
             pending.settle(CANCELLED)
             return
         self._open(pending, shown, rules, notes=[CHANGED], is_renewed=True)

@@ -15,11 +15,13 @@ must not break:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn
 
@@ -43,7 +45,7 @@ from ..model.risk import Reason, assess_risk
 from ..model.tools import categorize_tool, file_paths, relative_path
 from ..model.tools.commands import find_commands
 from .denials import NO_FILES, Denials, find_similar
-from .editors import Editors, EditorSilent
+from .editors import PEEK, Editors, EditorSilent
 from .recorder import Recorder
 from .refusals import Changed, Forbidden, NoSuchFile, Refusal, shown
 from .standing import StandingRules
@@ -61,6 +63,11 @@ __all__ = [
 
 DIFFERENCE_LINES = 20
 """Lines to show of the difference between the allowed change and the requested one."""
+
+READ_AT_ONCE = 16
+"""Files that are read at the same time."""
+LONGEST_KEPT = 65_536
+"""Characters of a written text that are kept to recognise a report of the write; of a longer one only its path is."""
 
 
 class ActDecision(NamedTuple):
@@ -241,11 +248,15 @@ class Authorization:
         are those whose path leads elsewhere by now.
         """
         found: dict[str, str | None] = {}
-        for path in dict.fromkeys(edit.path for edit in effects.edits):
-            try:
-                found[path] = await self.read_current(path)
-            except (Refusal, RequestError):
-                continue
+        paths = iter(dict.fromkeys(edit.path for edit in effects.edits))
+        peeking = asyncio.get_running_loop().time() + PEEK  # a silent editor delays all files only once
+
+        async def read(path: str) -> None:
+            with contextlib.suppress(Refusal, RequestError):
+                found[path] = await self.read_current(path, peeking)
+
+        while several := list(islice(paths, READ_AT_ONCE)):
+            await asyncio.gather(*map(read, several))
         return found
 
     def describe_links(self, shown: Effects, resolved: Effects) -> tuple[list[str], list[Reason]]:
@@ -327,6 +338,7 @@ class Authorization:
             is_next = self._period >= 0 and period == self._period + 1
             self._last = self._decisions() if is_next else NO_DECISIONS
             self._period, self._grants, self._denials = period, [], Denials()
+            self._writing = {path: lock for path, lock in self._writing.items() if lock.locked()}
             self._done = self._refused = NO_EFFECTS
 
     def _decisions(self) -> TurnDecisions:
@@ -515,14 +527,17 @@ class Authorization:
             notes = [f"The agent did not ask for this change.{allowed_files}"]
         return notes
 
-    async def read_current(self, path: str) -> str | None:
+    async def read_current(self, path: str, peeking: float | None = None) -> str | None:
         """The text that the agent would read: the editor's, else the disk's; None if there is no such file.
 
-        `path` must be resolved. Raises WorkspaceError, Changed if it leads elsewhere by now.
+        `path` must be resolved. The editor may answer until the loop's time `peeking`, by default for `PEEK` seconds.
+        Raises WorkspaceError, Changed if it leads elsewhere by now.
         """
         if str(await asyncio.to_thread(self._workspace.resolve, path)) != path:
             raise Changed(f"{shown(path)} leads to another file by now", path=path)
-        found = await self._editors.peek(self._editor_path(Path(path)))
+        if peeking is None:
+            peeking = asyncio.get_running_loop().time() + PEEK
+        found = await self._editors.peek(self._editor_path(Path(path)), peeking)
         if found is not None:
             return found
         try:
@@ -643,7 +658,8 @@ class Authorization:
             if permit.call_id is not None:
                 self.end_entry(permit.call_id, "failed")
             raise
-        self._done = merge_effects(self._done, act)
+        edits = (edit._replace(new=None) if len(edit.new or "") > LONGEST_KEPT else edit for edit in act.edits)
+        self._done = merge_effects(self._done, act._replace(edits=tuple(edits)))
         if permit.call_id is not None and act.edits:
             self.end_entry(permit.call_id, "completed")
 

@@ -149,14 +149,18 @@ class Editors:
         self.serving(editor)
         return answer
 
-    async def peek(self, path: str) -> str | None:
-        """The text of a file as the agent's editor has it, for a comparison; None if no editor returns it in time."""
+    async def peek(self, path: str, until: float) -> str | None:
+        """The text of a file as the agent's editor has it, for a comparison; None if no editor returns it in time.
+
+        `until` is a time of the event loop.
+        """
         editor = self.first("reads")
-        if editor is None:
+        seconds = until - asyncio.get_running_loop().time()
+        if editor is None or seconds <= 0:
             return None
         try:
             params = {"path": path, "sessionId": self.session_id}
-            answer = await editor.ask("fs/read_text_file", params, PEEK)
+            answer = await editor.ask("fs/read_text_file", params, seconds)
         except (TimeoutError, Unable, RequestError):
             return None
         content = answer.get("content") if isinstance(answer, dict) else None

@@ -121,7 +121,7 @@ class Listener:
                 if ended:
                     await self._unasked.flag(ended)
                 if self._approvals.has_pending:
-                    await self._approvals.renew_changed()
+                    self._approvals.withdraw_changed()
         if is_large:
             await recorder.settle()
         elif recorder.is_behind:

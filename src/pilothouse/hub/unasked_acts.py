@@ -412,7 +412,7 @@ class UnaskedActs:
     def _known_texts(self, path: str) -> set[str | None]:
         """The texts that a file may have by the acts that were allowed in this turn."""
         decisions = self._authorization.current_decisions()
-        done = {normalize_text(edit.new or "") for edit in decisions.done.edits if edit.path == path}
+        done = {normalize_text(one.new) for one in decisions.done.edits if one.path == path and one.new is not None}
         return done | {grant.results.get(path) for grant in decisions.grants}
 
 
