@@ -92,7 +92,7 @@ class FailingLog(MemoryLog):
 
 @pytest.mark.parametrize("kind", PROGRAMS)
 async def test_a_log_that_refuses_any_batch_leaves_no_act_without_an_approval(
-    tmp_path: Path, kind: str, tally: Callable[[str, int], None]
+    tmp_path: Path, kind: str, tally: Callable[[str, int], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     log = FailingLog()
     question, act = PROGRAMS[kind]
@@ -121,6 +121,7 @@ async def test_a_log_that_refuses_any_batch_leaves_no_act_without_an_approval(
                 break
             tally("batches that the log refused around an act, none with an act too many", 1)
         assert number > 5
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 async def test_an_approval_that_could_not_be_stored_permits_nothing_in_the_next_turn(project: Path) -> None:

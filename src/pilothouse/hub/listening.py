@@ -32,6 +32,7 @@ from .approvals import Approvals
 from .artifacts import Artifacts
 from .authorization import Authorization
 from .choices import mode_of
+from .errors import NotStored
 from .link import AgentLink
 from .noise import Noise
 from .recorder import Recorder
@@ -157,7 +158,10 @@ class Listener:
         self._recorder.touch()
         if self._recorder.failure is not None:
             raise RequestError.internal_error({"details": "the session's log failed; nothing is done unseen"})
-        return await self._serving.answer(method, params, raw)
+        try:
+            return await self._serving.answer(method, params, raw)
+        except NotStored as exc:  # the log failed in between
+            raise RequestError.internal_error({"details": str(exc)}) from None
 
     def notified(self, method: str, params: Any) -> None:
         recorder = self._recorder
