@@ -195,11 +195,36 @@ FLAGGED: dict[str, str] = {
         "for i in range(1100): agent.tool(f'r{i}', kind='read', status='in_progress', rawInput={'file_path': 'a'})",
         update(status="completed"),
     ),
+    "a command that only the title shows": call(kind="execute", title="touch made"),
+    "a harmless title that becomes a command": program(
+        announce(title="echo hi", kind="execute", status="in_progress"), update(title="touch made", status="completed")
+    ),
+    "a command whose title becomes harmless": program(
+        announce(title="touch made", kind="execute", status="in_progress"), update(title="echo hi", status="completed")
+    ),
+    "a harmless tool that becomes a tool of a server": program(
+        announce(title="skill", kind="other", status="in_progress", rawInput={"name": "x"}),
+        update(status="completed", **PAY),
+    ),
     "a command in the name of another session": (
         f"agent.session, own = 'other', agent.session\n{call(**COMMAND)}\nagent.session = own"
     ),
 }
+DESCRIBED = "f'[current working directory {os.getcwd()}] (Run a command)'"
 UNFLAGGED: dict[str, str] = {
+    "a harmless command that only the title shows": program(
+        f"text = {{'type': 'text', 'text': {DESCRIBED}}}",
+        "call = {'title': 'echo hi', 'kind': 'execute', 'content': [{'type': 'content', 'content': text}]}",
+        "agent.update('tool_call', toolCallId='c1', status='in_progress', **call)",
+        update(title="echo hi", status="completed", content=[]),
+    ),
+    "harmless tools whose titles change": program(
+        announce("o1", title="NoSuchTool", kind="other", rawInput={}),
+        update("o1", title="invalid", status="in_progress", rawInput={"tool": "NoSuchTool", "error": "x"}),
+        update("o1", title="Invalid Tool", status="completed"),
+        announce("o2", title="skill", kind="other", status="in_progress", rawInput={"name": "git-release"}),
+        update("o2", title="Loaded skill: git-release", status="completed"),
+    ),
     "a shell that is stopped": call(name="KillShell", kind="execute", rawInput={"shell_id": "7"}),
     "a read": call(kind="read", rawInput={"file_path": "a.txt"}),
     "a search": call(kind="search", rawInput={"pattern": "x", "path": "."}),

@@ -22,8 +22,10 @@ _TOOLS = frozenset(
     {
         # they add text to the conversation, or report to the user
         *("slashcommand", "skill", "loadskill", "invalid", "reportintent", "attemptcompletion", "planmoderespond"),
+        *("structuredoutput", "completetask", "taskcomplete"),
         # they stop or read what the agent itself has started, or write to its own sub-agents
-        *("killshell", "killbash", "taskstop", "taskoutput", "sendmessage", "senddmail"),
+        *("killshell", "killbash", "stopbash", "taskstop", "taskoutput", "sendmessage", "senddmail", "sendinput"),
+        *("closeagent", "waitagent"),
         # they look things up
         *("lsp", "tree", "analyze", "codebaseretrieval"),
     }

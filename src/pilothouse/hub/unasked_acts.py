@@ -421,7 +421,8 @@ def _is_harmless(name: str, last: EndedEffects, *, is_done: bool) -> bool:
     if last.effects.edits:
         return False
     is_known = bool(last.effects.commands) and not last.has_only_title
-    if not is_known and not is_foreign_tool(name) and (last.kind in HARMLESS_KINDS or is_harmless_tool(name)):
+    is_excused = last.kind in HARMLESS_KINDS or any(map(is_harmless_tool, last.names))
+    if is_excused and not is_known and not any(map(is_foreign_tool, [name, *last.names])):
         return True
     if last.hides_command and is_done:
         return False

@@ -31,6 +31,8 @@ __all__ = [
 
 ENDED = {"completed", "failed"}
 OPEN = {"pending", "in_progress"}
+MOST_NAMES = 4
+"""Names of a call that are kept besides its last one; some agents name a tool by titles that they change."""
 _OWN = ("raw_input", "title", "content", "status")
 _UNKNOWN: tuple[Any, ...] = (None, {}, "", [])
 _FILES = {"file_write", "file_edit"}
@@ -42,9 +44,9 @@ class Call:
 
     __slots__ = (
         "approval", "args", "category", "content", "diff_mark", "ended", "executing", "id", "input", "is_continued",
-        "kind", "locations", "mark", "meta", "name", "parent", "printed", "question_count", "question_items",
-        "questions", "raw_input", "raw_output", "rejected", "risk_level", "shown", "since", "spawned", "status",
-        "sub_agent", "terminals", "title", "turn", "unfinished",
+        "kind", "level_by_title", "locations", "mark", "meta", "name", "names", "parent", "printed", "question_count",
+        "question_items", "questions", "raw_input", "raw_output", "rejected", "risk_level", "shown", "since", "spawned",
+        "status", "sub_agent", "terminals", "title", "turn", "unfinished",
     )  # fmt: skip
 
     def __init__(self, call_id: str, now: str, continued: Call | None = None) -> None:
@@ -70,7 +72,8 @@ class Call:
         self.question_count = 0
         self.terminals: list[str] = []
         self.mark = self.diff_mark = self.turn = 0
-        self.risk_level = "low"
+        self.risk_level = self.level_by_title = "low"
+        self.names: tuple[str, ...] = ()
         self.is_continued = continued is not None
         if continued is not None:
             for name in ("title", "name", "category", "kind", "status", "parent"):
@@ -127,6 +130,8 @@ class Call:
         )
         if said or identity.how in ("meta", "name", "input") or self.category == "other":
             self.name, self.category = identity.name, identity.category
+        if self.name not in self.names:
+            self.names = (*self.names[:MOST_NAMES], self.name)
         if self.kind == "other":
             self.kind = identity.kind
         self.parent = parent_of(self.meta) or self.parent

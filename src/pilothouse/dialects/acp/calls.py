@@ -36,6 +36,7 @@ from ...model.events import (
     WebOperationEvent,
 )
 from ...model.records import FileChange
+from ...model.risk import worst
 from ...model.session import milliseconds_between
 from ...model.tools import describe_tool_call, questions_of, todos_of
 from . import outcomes
@@ -52,7 +53,7 @@ from .call import (
     named_terminals,
     terminal_piece,
 )
-from .effects import commands_of, effects_of, risk_of
+from .effects import commands_of, effects_of, has_only_title, level_by_title, risk_of
 from .stream import Stream
 from .terminals import Terminal, Terminals
 
@@ -80,6 +81,7 @@ MOST_ENDED = 2000
 class EndedEffects(NamedTuple):
     """A call as it was when it ended. Its last diffs may show text that a formatter has changed.
 
+    `risk_level` takes a title for the command, if there is nothing else. `names` are those under which it was reported.
     `has_only_title`: its command is known by its title alone. `hides_command`: it is a shell call without a command.
     `has_begun` is false if it was closed before its agent reported that it runs. `is_continued`: it shows other effects
     than an ended call of this id did. `is_unfinished`: it was closed without a report of its agent. `is_late`: that
@@ -90,6 +92,7 @@ class EndedEffects(NamedTuple):
     kind: str
     input: dict[str, Any]
     risk_level: str
+    names: tuple[str, ...]
     has_diffs: bool
     has_only_title: bool
     hides_command: bool
@@ -295,7 +298,7 @@ class Calls:
             call.executing, call.since = True, self._stream.now
         call.approval = call.approval or requires_approval
         risk = risk_of(call, self._workspace)
-        call.risk_level = risk.level
+        call.risk_level, call.level_by_title = risk.level, level_by_title(risk)
         self._emit(
             ToolCallExecutingEvent,
             tool_call_id=call.id,
@@ -419,7 +422,8 @@ class Calls:
             effects_of(call, self._workspace, self._shells),
             call.kind,
             known_input(call),
-            call.risk_level,
+            self._level_of(call),
+            call.names,
             has_diffs=bool(call.content),
             has_only_title=found is not None and found.source == "title",
             hides_command=found is not None and found.source == "none",
@@ -429,6 +433,12 @@ class Calls:
         )
         self._terminals.let_go(call.id, call.terminals)
         call.end(self._turn, unfinished=unfinished)
+
+    def _level_of(self, call: Call) -> str:
+        """The risk of a call that ended, if its titles show the command where nothing else does."""
+        if not has_only_title(call):
+            return call.risk_level
+        return worst([call.level_by_title, level_by_title(risk_of(call, self._workspace))])
 
     def _exit(self, call: Call) -> tuple[int | None, str | None]:
         """Exit code and signal of what the call ran: as its agent tells it, else as its last terminal ended."""

@@ -27,7 +27,7 @@ from ...model.acts import (
     normalize_text,
 )
 from ...model.changes import Replacement, content_of, find_replacements
-from ...model.risk import Reason, Risk, assess_command, assess_risk
+from ...model.risk import Level, Reason, Risk, assess_command, assess_risk, worst
 from ...model.tools import canonical_name, file_paths, patch_text
 from ...model.tools.commands import (
     ShownCommand,
@@ -57,6 +57,7 @@ __all__ = [
     "format_line",
     "has_only_title",
     "judged_input",
+    "level_by_title",
     "list_other_edits",
     "list_patched",
     "prose_of",
@@ -333,13 +334,19 @@ def judged_input(call: Call) -> dict[str, Any]:
     return {**known_fields, **({"cwd": places.pop()} if len(places) == 1 else {}), **shown}
 
 
+_ONLY_TITLE = Reason("runs-program", "Only the title of the command is known, not the command.")
+
+
 def risk_of(call: Call, workspace: str | None) -> Risk:
     """The risk of a call as far as it is known; a command known only by a title is never rated as harmless."""
     risk = assess_risk(call.name, judged_input(call), workspace)
     reasons = [*risk.reasons, *_judge_acts(call, workspace)]
-    if not has_only_title(call):
-        return Risk(reasons)
-    return Risk([*reasons, Reason("runs-program", "Only the title of the command is known, not the command.")])
+    return Risk([*reasons, _ONLY_TITLE] if has_only_title(call) else reasons)
+
+
+def level_by_title(risk: Risk) -> Level:
+    """The level of a risk if titles show the commands that run."""
+    return worst(reason.level for reason in risk.reasons if reason is not _ONLY_TITLE)
 
 
 def _judge_acts(call: Call, workspace: str | None) -> Iterator[Reason]:
