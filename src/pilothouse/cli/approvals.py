@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["approvals", "approve", "deny", "read_answers"]
 
+OPTIONS = 10
+"""Options of an approval in the list: more of them would push its command out of sight."""
+
 
 @click.command()
 @click.argument("approval", metavar="[ID]", required=False)
@@ -113,20 +116,23 @@ def _print(approval: dict[str, Any], questions: Sequence[dict[str, Any]], *, who
             screen.indented(Text(f"--always … --rule {name}: {shown(offer.text)}", style="dim", overflow="fold"))
         if event.rule_refusal and not event.rule_offers:
             screen.indented(Text(describe_refusal(event.rule_refusal), style="dim", overflow="fold"))
-        _print_options(screen, event)
+        _print_options(screen, event, None if whole else OPTIONS)
     about = f"{approval['id']} · {approval['sessionId']} · {ago(approval['created'])}"
     screen.indented(Text(about, style="dim", overflow="fold"))
 
 
-def _print_options(screen: Screen, event: Any) -> None:
-    """The agent's options by id, with Pilothouse's label for each."""
+def _print_options(screen: Screen, event: Any, limit: int | None) -> None:
+    """The agent's options by id, with Pilothouse's label for each. With a `limit` only so many of them."""
     from rich.text import Text
 
     from ..terminal.asking import describe_option
     from ..terminal.texts import title_of
 
-    for option in event.options:
-        line = f"--option {title_of(option.option_id)}: {describe_option(option)}"
+    shown = event.options[:limit]
+    lines = [f"--option {title_of(option.option_id)}: {describe_option(option)}" for option in shown]
+    if len(event.options) > len(shown):
+        lines.append(f"… {len(event.options) - len(shown):,} more options; `pilothouse approvals ID` shows them")
+    for line in lines:
         screen.indented(Text(line, style="dim", overflow="fold"))
 
 
@@ -179,7 +185,7 @@ def approve(
     if rule is not None and always is None:
         raise click.UsageError("--rule needs --always: it names the rule that is stored")
     decision: dict[str, Any] = {
-        "approved": None if option else True,
+        "approved": None if option is not None else True,
         "option_id": option,
         "remember": always or "once",
         "rule": rule.replace("-", "_") if rule is not None else None,

@@ -55,7 +55,7 @@ class Decision(Body):
     for `rememberFor` seconds or for good; `reason` reaches the agent, and so do `answers`, by the id of the question,
     where the tool asks its user."""
 
-    option_id: Annotated[str, Meta(min_length=1, max_length=4096)] | None = None
+    option_id: Annotated[str, Meta(max_length=4096)] | None = None
     decision: Literal["allow", "deny"] | None = None
     remember: Remember = "once"
     remember_for: Annotated[float, Meta(gt=0, le=YEAR)] | None = None

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 from rich.text import Text
 
+from ..dialects.transcript import shorten_middle
 from ..model.commands import OfferId, Remember
 from ..model.events import ApprovalRequestedEvent, UserQuestionEvent
 from ..model.labels import label_option
@@ -32,6 +33,8 @@ LEFT = "The user left without an answer."
 DECLINED = "The user declined to answer."
 HELP = "  a: {allow}   d REASON: deny   ?: explain the choices"
 SCOPES = {"session": "in this session", "project": "in this project, in all its sessions"}
+LONGEST_LABEL = 100
+"""Characters of an agent's own label for an option."""
 DENY = ("d REASON", "deny; the reason is sent to the agent")
 ALWAYS = (
     ("A", "always allow in this session; the exact rule is shown first"),
@@ -218,7 +221,7 @@ def describe_refusal(refusal: str) -> str:
 def describe_option(option: Option) -> str:
     """Pilothouse's label for an option, then the agent's own label, marked as the agent's."""
     labelled = label_option(option)
-    own = title_of(option.name)
+    own = shorten_middle(title_of(option.name), LONGEST_LABEL)
     if labelled.is_misleading:
         effect = "allows the request" if option.kind.startswith("allow") else "denies the request"
         return f"{labelled.label}. The agent labels this “{own}”, but it {effect}."

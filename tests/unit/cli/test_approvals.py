@@ -131,6 +131,26 @@ def test_list_shows_notes_rules_and_options_in_our_words(hub: Hub) -> None:
     assert "--option yes-always: Always allow. The agent labels this “Deny”, but it allows the request." in shown
 
 
+def test_many_options_and_long_labels_leave_the_command_in_sight(hub: Hub) -> None:
+    hub.pending[0]["options"] = [
+        {"optionId": f"o{number}", "name": "Yes " * 1000, "kind": "allow_once"} for number in range(50)
+    ]
+    listed = run(commands.approvals).output
+    assert "--option o9: " in listed
+    assert "--option o10: " not in listed
+    assert "… 40 more options; `pilothouse approvals ID` shows them" in listed
+    assert len(listed) < 3000
+    whole = run(commands.approvals, "apr_1234").output
+    assert "--option o49: " in whole
+    assert "more options" not in whole
+
+
+def test_empty_option_id_is_an_option(hub: Hub) -> None:
+    hub.pending[0]["options"] = [{"optionId": "", "name": "No", "kind": "reject_once"}]
+    run(commands.approve, "apr_1234", "--option", "")
+    assert hub.decided == [("apr_1234", {"option_id": "", "remember": "once"})]
+
+
 def test_empty_list_says_so(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     async def no_questions(archive: Any) -> list[dict[str, Any]]:
         return []

@@ -115,7 +115,9 @@ export function toDecision(option: Option, options: readonly Option[]): Decision
 /** Yes or no to this request alone: the id of an agent's "always" would store a rule whose reach was not shown. */
 const plainDecision = (option: Option): Decision => ({ decision: allows(option) ? "allow" : "deny" });
 
-const isOnce = ({ kind }: Option): boolean => kind.endsWith("_once");
+/** Whether its id says no more than yes or no to this request. The hub takes an unknown kind that allows by its id only. */
+const isForOnce = (option: Option): boolean =>
+  option.kind.endsWith("_once") || (allows(option) && option.kind !== "allow_always");
 
 /** A button of an approval. */
 export interface Choice {
@@ -158,7 +160,7 @@ export function listChoices(row: Asking): ChoiceList {
     const isAmbiguous = labels.indexOf(label) !== labels.lastIndexOf(label);
     return {
       label,
-      decision: isModeRequest(request) || isOnce(option) ? toDecision(option, options) : plainDecision(option),
+      decision: isModeRequest(request) || isForOnce(option) ? toDecision(option, options) : plainDecision(option),
       effect: allows(option) ? "allow" : "deny",
       agentLabel:
         isAmbiguous || normalizeLabel(option.name) !== normalizeLabel(label) ? option.name || option.optionId : "",
@@ -169,9 +171,15 @@ export function listChoices(row: Asking): ChoiceList {
   const allow = listed.filter(({ effect }) => effect === "allow");
   const deny = listed.filter(({ effect }) => effect === "deny");
   if (!deny.length) deny.push(PLAIN_DENIAL);
-  const choices = critical ? [...deny, ...allow] : [...allow, ...deny];
+  const choices = critical ? [...deny, ...allow] : putDenialInSight(allow, deny);
   return { choices: withKeys(choices, allowOnce(row), deny[0]!), always: alwaysEffects(row, allow.length > 0) };
 }
+
+/** Buttons in front of a denial; more of them would push it out of sight. */
+const FEW = 4;
+
+const putDenialInSight = (allow: readonly Choice[], deny: readonly Choice[]): Choice[] =>
+  allow.length > FEW ? [allow[0]!, ...deny.slice(0, 1), ...allow.slice(1), ...deny.slice(1)] : [...allow, ...deny];
 
 const PLAIN_DENIAL: Choice = {
   label: "Deny",
@@ -184,7 +192,7 @@ const PLAIN_DENIAL: Choice = {
 
 function offeredOptions(options: readonly Option[], critical: boolean, areModes: boolean): Option[] {
   const ordered = sortOptions(options);
-  if (areModes) return ordered.filter(({ kind }) => !critical || kind !== "allow_always");
+  if (areModes) return ordered.filter((option) => !critical || !allows(option) || option.kind === "allow_once");
   const once = ordered.filter(({ kind }) => kind === "allow_once");
   const other = critical ? [] : ordered.filter((option) => allows(option) && option.kind !== "allow_once");
   return [

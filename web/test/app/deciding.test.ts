@@ -155,6 +155,28 @@ test("always of a tool that only has the name of a mode switch stores a rule", (
   expect(always).toContain("allow");
 });
 
+test("many options do not push the denial out of sight", () => {
+  const many = Array.from({ length: 100 }, (_, place) => ({
+    optionId: `${place}`,
+    name: `${place}`,
+    kind: "allow_once",
+  }));
+  const options = [...many, { optionId: "no", name: "No", kind: "reject_once" }] as Option[];
+  const { choices } = listChoices({ ...approvalRow("a"), options });
+  expect(choices.slice(0, 3).map(({ decision }) => decision)).toEqual([
+    { optionId: "0" },
+    { optionId: "no" },
+    { optionId: "1" },
+  ]);
+  expect(choices).toHaveLength(101);
+});
+
+test("an option that allows in an unknown way is chosen by its id", () => {
+  const row = { ...approvalRow("a"), options: [{ optionId: "s", name: "For now", kind: "allow_session" }] as Option[] };
+  expect(listChoices(row).choices[0]).toMatchObject({ label: "Allow", decision: { optionId: "s" } });
+  expect(allowOnce(row)).toBe(null);
+});
+
 test("a request can be denied even if the agent offers no option for that", () => {
   expect(listChoices(asking([]))).toMatchObject({
     choices: [{ decision: { decision: "deny" }, key: "d" }],

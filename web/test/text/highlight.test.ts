@@ -205,7 +205,8 @@ describe("odd characters", () => {
 
   test("a combining mark is shown unless it is one of the first three of a letter", () => {
     const marks = (count: number) => "\u0323".repeat(count);
-    for (const text of ["e\u0301", "e\u0302\u0301", "ש\u05c1\u05b8\u0592", "กี่", "ड़ीं"]) expect(pieces(text)).toEqual([text]);
+    for (const text of ["e\u0301", "e\u0302\u0301", "ש\u05c1\u05b8\u0592", "กี่", "ड़ीं"])
+      expect(pieces(text)).toEqual([text]);
     expect(visible(`a${marks(5)}b`)).toBe(`a${marks(3)}U+0323U+0323b`);
     for (const before of ["", " ", ">", "1", '"']) expect(visible(`${before}\u0301`)).toBe(`${before}U+0301`);
   });
