@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pilothouse.adapters.known import PermissionBehavior
 from pilothouse.hub.hub import Hub
 from pilothouse.hub.session import HubSession
 from pilothouse.model.policy import parse_policy
@@ -478,6 +479,42 @@ async def test_a_mode_does_not_cover_acts_outside_of_the_workspace(hub: Hub, ses
     await session.set_mode("yolo")
     await run_turn(hub, session, program(call("c0", **COMMAND), call("c0w", **WRITE), what))
     assert [flag["toolCallId"] for flag in await flags(hub, session)] == ["c1"]
+
+
+async def test_a_mode_of_own_judgement_excuses_the_agent_but_permits_no_act_of_the_hub(
+    tmp_path: Path, project: Path
+) -> None:
+    behavior = PermissionBehavior(modes_with_own_judgement=frozenset({"yolo"}))
+    async with rogue_hub(tmp_path / "home", behavior=behavior) as hub:
+        session = await hub.start_session("rogue", project)
+        await session.set_mode("yolo")
+        outside = call(kind="edit", content=diff("../outside.txt", None, "x"))
+        act = do("terminal/create", command="touch made")
+        turn = await run_turn(hub, session, program(call("c0", **COMMAND), call("c0w", **WRITE), outside, act))
+        assert len(turn.acts) == 1
+        assert [flag["toolCallId"] for flag in await flags(hub, session)] == ["c1"]
+
+
+@pytest.mark.parametrize(
+    ("shown", "is_flagged"),
+    [
+        ({"rawInput": {"command": "mkdir made"}}, False),
+        ({"rawInput": {"command": "mkdir ../made"}}, True),
+        ({"rawInput": {"command": "mkdir made; make"}}, True),
+        ({"rawInput": {"command": "make"}}, True),
+        ({"kind": "other", "title": "mcp__mail__send", "rawInput": {"to": "x"}}, True),
+    ],
+    ids=["file program", "outside", "script", "program", "tool"],
+)
+async def test_a_mode_for_writes_covers_only_programs_that_change_files(
+    tmp_path: Path, project: Path, shown: dict[str, Any], is_flagged: bool
+) -> None:
+    behavior = PermissionBehavior({"edits": "writes"}, file_programs=frozenset({"mkdir"}))
+    async with rogue_hub(tmp_path / "home", behavior=behavior) as hub:
+        session = await hub.start_session("rogue", project)
+        await session.set_mode("edits")
+        await run_turn(hub, session, program(call("c0", **{"kind": "execute", "title": "Run", **shown})))
+        assert bool(await flags(hub, session)) == is_flagged
 
 
 @pytest.mark.parametrize("how", ["deadline", "force", "terminate"])

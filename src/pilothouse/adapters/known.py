@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Literal
 
@@ -159,21 +159,36 @@ class PermissionBehavior(msgspec.Struct, frozen=True):
     """How an agent asks for permission, as far as it is known.
 
     `modes_without_approval` are the modes in which it acts without asking: before `everything`, or only before `writes`
-    inside the workspace. `question_tools` only ask the user; their answers come with the approval of the tool call.
+    inside the workspace. `file_programs` are programs that it treats like writes. In `modes_with_own_judgement` it
+    decides itself which acts it asks about: the hub permits none for that reason, but flags none inside the workspace
+    either. `question_tools` only ask the user; their answers come with the approval of the tool call.
     """
 
     modes_without_approval: Mapping[str, Literal["everything", "writes"]] = {}
     question_tools: frozenset[str] = frozenset()
+    modes_with_own_judgement: frozenset[str] = frozenset()
+    file_programs: frozenset[str] = frozenset()
+
+    def may_act_unasked(self, mode: str | None, programs: Collection[str], *, writes: bool) -> bool:
+        """Whether the agent may run some programs, or change files itself (`writes`), without asking in a mode."""
+        acts = self.modes_without_approval.get(mode or "")
+        if acts == "everything" or mode in self.modes_with_own_judgement:
+            return True
+        return acts == "writes" and (writes or bool(programs)) and self.file_programs.issuperset(programs)
 
 
 _CLAUDE = PermissionBehavior(
-    {"bypassPermissions": "everything", "acceptEdits": "writes"}, frozenset({"AskUserQuestion"})
+    {"bypassPermissions": "everything", "acceptEdits": "writes"},
+    frozenset({"AskUserQuestion"}),
+    modes_with_own_judgement=frozenset({"auto"}),
+    file_programs=frozenset({"mkdir", "touch", "rm", "rmdir", "mv", "cp", "sed"}),
 )
 PERMISSION_BEHAVIOR: Mapping[str, PermissionBehavior] = {
     "pilothouse.adapters.claude": _CLAUDE,
     "claude-agent-acp": _CLAUDE,
     "codex-acp": PermissionBehavior(
-        {"agent-full-access": "everything", "workspace-write": "writes", "agent": "writes"}
+        {"agent-full-access": "everything", "workspace-write": "writes", "agent": "writes"},
+        modes_with_own_judgement=frozenset({"workspace-write", "agent"}),
     ),
     "gemini": PermissionBehavior({"yolo": "everything", "autoEdit": "writes"}),
     "qwen": PermissionBehavior({"yolo": "everything", "auto-edit": "writes"}),

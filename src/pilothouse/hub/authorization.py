@@ -234,10 +234,12 @@ class Authorization:
 
     def _find_mode_without_approval(self, acts: Literal["writes", "commands"]) -> str | None:
         """The mode, chosen by the user, in which the agent does not ask about such acts; None if it is in none."""
-        chosen = self._chosen_mode
-        if chosen is None or self._recorder.session.mode not in (None, chosen):
-            return None
-        return chosen if self._behavior().modes_without_approval.get(chosen) in ("everything", acts) else None
+        chosen = self._mode_of_user()
+        return chosen if self._behavior().modes_without_approval.get(chosen or "") in ("everything", acts) else None
+
+    def _mode_of_user(self) -> str | None:
+        """The mode of the session, if the user chose it."""
+        return self._chosen_mode if self._recorder.session.mode in (None, self._chosen_mode) else None
 
     # -- decisions --
 
@@ -323,13 +325,19 @@ class Authorization:
         return self._denials.find_similar(act, self._cwd)
 
     def is_covered_by_mode(self, effects: Effects) -> bool:
-        """Whether the user chose a mode in which the agent does not ask about such acts inside the workspace."""
+        """Whether the user chose a mode in which the agent may not ask about such acts inside the workspace.
+
+        This is for calls of the agent, not for acts of the hub.
+        """
+        mode, behavior = self._mode_of_user(), self._behavior()
         places = [*(edit.path for edit in effects.edits), *(act.cwd for act in effects.commands)]
+        if behavior.modes_without_approval.get(mode or "") == "writes":
+            places += (os.path.join(act.cwd, word) for act in effects.commands for word in act.line.words[1:])  # noqa: PTH118
         roots = (self._workspace.root, *self._workspace.additional)
-        if not all(any(Path(place).is_relative_to(root) for root in roots) for place in places):
+        if not all(any(Path(os.path.normpath(place)).is_relative_to(root) for root in roots) for place in places):
             return False
-        kind: Literal["writes", "commands"] = "writes" if effects.edits and not effects.commands else "commands"
-        return self._find_mode_without_approval(kind) is not None
+        programs = [" ".join(act.line.words[:1]) for act in effects.commands]
+        return behavior.may_act_unasked(mode, programs, writes=bool(effects.edits))
 
     def _enter_turn(self) -> None:
         """Forget approvals and denials of an earlier turn."""

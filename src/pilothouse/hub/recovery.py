@@ -221,10 +221,9 @@ def _is_covered_by_mode(session: Session, call: ToolCall) -> bool:
     places = [*file_paths(call.input), *(one.cwd or "." for one in commands)]
     if not all(Path(os.path.normpath(absolute_path(place, root))).is_relative_to(root) for place in places):
         return False
-    kind = "commands" if commands else "writes"
-    return any(
-        one.modes_without_approval.get(mode or "") in ("everything", kind) for one in PERMISSION_BEHAVIOR.values()
-    )
+    programs = [" ".join(one.line().words[:1]) for one in commands]
+    known = PERMISSION_BEHAVIOR.values()
+    return any(one.may_act_unasked(mode, programs, writes=bool(file_paths(call.input))) for one in known)
 
 
 def _list_acts(session: Session, raw: Any) -> set[CommandLine | str]:

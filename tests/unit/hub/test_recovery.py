@@ -183,7 +183,10 @@ async def test_a_mode_that_does_not_ask_covers_a_running_call(log: MemoryLog, mo
 
 @pytest.mark.parametrize(
     ("mode", "given"),
-    [("acceptEdits", {}), ("yolo", {"rawInput": {"command": "touch made", "cwd": "/elsewhere"}})],
+    [
+        ("acceptEdits", {"rawInput": {"command": "make"}}),
+        ("yolo", {"rawInput": {"command": "touch made", "cwd": "/elsewhere"}}),
+    ],
     ids=["command in a mode for writes", "command outside the workspace"],
 )
 async def test_a_mode_covers_no_more_than_it_says(log: MemoryLog, mode: str, given: dict[str, Any]) -> None:
