@@ -426,6 +426,15 @@ async def test_a_denied_command_that_completed_as_rejected_is_not_flagged(hub: H
     assert await flags(hub, session) == []
 
 
+@pytest.mark.parametrize("second", ["touch made", "touch other"])
+async def test_a_denied_further_act_does_not_make_an_approved_call_a_denied_one(
+    hub: Hub, session: HubSession, second: str
+) -> None:
+    acts = [do("terminal/create", command=line) for line in ("touch made", second)]
+    await run_turn(hub, session, program(ask("c1", title="Work", **COMMAND), *acts, update(status="completed")))
+    assert await flags(hub, session) == []
+
+
 async def test_one_approval_stands_for_one_call(hub: Hub, session: HubSession) -> None:
     ended = update("q1", status="completed")
     await run_turn(hub, session, program(ask("q1", title="Work", **COMMAND), call(**COMMAND), ended))

@@ -248,7 +248,7 @@ class UnaskedActs:
         is_done, effects = call.error is None, call.effects
         has_proof = not is_done and await self._has_proof_of_effects(call)
         decided, is_undecided = self._decisions_about(call)
-        if decided and decided[-1].approved is False:
+        if decided and decided[-1].approved is False and not self._was_done_before(call, decided[-1]):
             return {"denied": True} if self._acted_after_denial(call, decided[-1], has_proof) else self._excuse(call)
         if self._use_permissions(call):
             return None
@@ -269,6 +269,10 @@ class UnaskedActs:
         if is_allowed and self._authorization.rules_allow(rules, call.last.input, call.last.effects, effects):
             return None
         return {} if is_done or has_proof or _had_effects(call) else None
+
+    def _was_done_before(self, call: EndedCall, denial: Approval) -> bool:
+        """Whether the user denied only more than this call shows, such as doing it again through the hub."""
+        return denial.origin == "hub" and self._find_permissions(call) is not None
 
     def _excuse(self, call: EndedCall) -> None:
         """Do not flag a call that did nothing so far. If it was closed for its agent, its own end may come later."""
