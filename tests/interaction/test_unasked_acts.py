@@ -219,6 +219,11 @@ UNFLAGGED: dict[str, str] = {
         "agent.update('tool_call', toolCallId='c1', status='in_progress', **call)",
         update(title="echo hi", status="completed", content=[]),
     ),
+    "a harmless command that fails, known to run only by its end": program(
+        announce(title="Terminal", kind="execute", status="pending", rawInput={}),
+        update(title="git status", rawInput={"command": "git status"}),
+        update(status="failed", content=output("```\nExit code 128\nfatal: not a git repository\n```")),
+    ),
     "harmless tools whose titles change": program(
         announce("o1", title="NoSuchTool", kind="other", rawInput={}),
         update("o1", title="invalid", status="in_progress", rawInput={"tool": "NoSuchTool", "error": "x"}),

@@ -36,7 +36,7 @@ from ...model.events import (
     WebOperationEvent,
 )
 from ...model.records import FileChange
-from ...model.risk import worst
+from ...model.risk import Risk, worst
 from ...model.session import milliseconds_between
 from ...model.tools import describe_tool_call, questions_of, todos_of
 from . import outcomes
@@ -297,7 +297,7 @@ class Calls:
         if not call.executing:
             call.executing, call.since = True, self._stream.now
         call.approval = call.approval or requires_approval
-        risk = risk_of(call, self._workspace)
+        risk = self._risk_of(call)
         call.risk_level, call.level_by_title = risk.level, level_by_title(risk)
         self._emit(
             ToolCallExecutingEvent,
@@ -314,6 +314,15 @@ class Calls:
         todos = todos_of(call.raw_input)
         if todos:
             self._stream.todos(todos)
+
+    def _risk_of(self, call: Call) -> Risk:
+        """The risk of a call; what a call that ended shows is its output."""
+        content = call.content
+        if call.status in ENDED:
+            call.content = diffs_in(content)
+        risk = risk_of(call, self._workspace)
+        call.content = content
+        return risk
 
     def _spawn(self, call: Call) -> None:
         if call.category != "agent" or call.spawned or not call.input:
@@ -438,7 +447,7 @@ class Calls:
         """The risk of a call that ended, if its titles show the command where nothing else does."""
         if not has_only_title(call):
             return call.risk_level
-        return worst([call.level_by_title, level_by_title(risk_of(call, self._workspace))])
+        return worst([call.level_by_title, level_by_title(self._risk_of(call))])
 
     def _exit(self, call: Call) -> tuple[int | None, str | None]:
         """Exit code and signal of what the call ran: as its agent tells it, else as its last terminal ended."""
