@@ -183,6 +183,13 @@ FLAGGED: dict[str, str] = {
         call(end="failed", kind="delete", rawInput={"file_path": "gone.txt"})
     ),
     "a shell call without a command": announce(kind="execute", title="Bash", status="completed"),
+    "a tool of a server without arguments that failed": program(
+        announce(kind="other", name="mcp__bank__close", title="x", status="in_progress"),
+        update(status="failed", content=output("closed, but no receipt")),
+    ),
+    "a part of an approved script in another directory": program(
+        ask("q1", title="x", **run("touch a\ntouch b")), call(**run("touch b", cwd="/tmp"))
+    ),
     "a shell call with empty input": call(kind="execute", name="Bash", title="Terminal", rawInput={}),
     "a tool of a server under a harmless kind": call(**{**PAY, "kind": "read"}),
     "a command under the name of a harmless tool": call(name="KillShell", **run("touch made")),
@@ -223,6 +230,15 @@ UNFLAGGED: dict[str, str] = {
         announce(title="Terminal", kind="execute", status="pending", rawInput={}),
         update(title="git status", rawInput={"command": "git status"}),
         update(status="failed", content=output("```\nExit code 128\nfatal: not a git repository\n```")),
+    ),
+    "a command that its request quotes in another way": program(
+        announce(title="x", status="in_progress", **run("X=1 sh -c 'echo $X > made'")),
+        ask("c1", title="x", **run("\"X=1 sh -c 'echo \"'$X > made'\"'\"")),
+        update(status="completed"),
+    ),
+    "rejected calls of which only the failure is reported": program(
+        update("c1", kind="edit", status="failed", content=output("Path not in workspace: it leads outside")),
+        update("c2", kind="other", status="failed", content=output("params/name must be one of the allowed values")),
     ),
     "harmless tools whose titles change": program(
         announce("o1", title="NoSuchTool", kind="other", rawInput={}),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os.path
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..model.acts import (
@@ -38,6 +38,8 @@ __all__ = [
 
 _SHELL = re.compile(r"(?:/usr|/usr/local|/opt/homebrew)?/bin/(?:ba|z|da|fi)?sh")
 _WORD = re.compile(r"\w+")
+MOST_LINES = 50
+"""Line breaks of an approved command at which a second form of it is looked for."""
 LONGEST_TEXT = 200_000
 """Characters of a text whose words are compared."""
 
@@ -46,7 +48,8 @@ LONGEST_TEXT = 200_000
 
 def is_same_command(reported: CommandAct, approved: CommandAct, root: str) -> bool:
     """Whether a command is the approved one; an agent may leave out its directory and its variables."""
-    is_same_line = _without_shell(reported.line) == _without_shell(approved.line)
+    line = _without_shell(reported.line)
+    is_same_line = line == _without_shell(approved.line) or line in _both_forms(approved.line)
     is_same_directory = reported.cwd in (approved.cwd, os.path.realpath(root))
     return is_same_line and is_same_directory and reported.env in ((), approved.env)
 
@@ -56,6 +59,14 @@ def _without_shell(line: CommandLine) -> CommandLine:
     if len(words) == 3 and words[1] in ("-c", "-lc") and _SHELL.fullmatch(words[0]):
         return command_from_text(words[2])
     return line
+
+
+def _both_forms(line: CommandLine) -> Iterator[CommandLine]:
+    """The command as its agent announced it and as it asked about it, if a request showed both, one after the other."""
+    lines = line.text.split("\n", MOST_LINES)
+    for count in range(1, len(lines)):
+        yield _without_shell(command_from_text("\n".join(lines[:count])))
+        yield _without_shell(command_from_text("\n".join(lines[count:])))
 
 
 # -- files --

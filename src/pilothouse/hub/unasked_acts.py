@@ -452,9 +452,14 @@ def _had_effects(call: EndedCall) -> bool:
     assert call.error is not None
     if call.is_closed_by_hub:
         return True
-    if call.effects.edits and not call.effects.commands:
+    if not call.effects.commands and (call.effects.edits or _shows_nothing(call)):
         return False
     return _is_output(f"{call.error.error.message} {call.output}")
+
+
+def _shows_nothing(call: EndedCall) -> bool:
+    """Whether a call has no input; agents reject a wrong input without showing it."""
+    return not call.last.input and not any(map(is_foreign_tool, call.last.names))
 
 
 def _is_output(message: str) -> bool:
