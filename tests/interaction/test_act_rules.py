@@ -15,7 +15,7 @@ from pilothouse.hub.hub import Hub
 from pilothouse.hub.session import HubSession
 from pilothouse.model.policy import parse_policy
 from tests.support.hubs import approval_asked, facts, history
-from tests.support.rogue import REFUSED, Tally, Turn, ask, deny, do, run_turn
+from tests.support.rogue import REFUSED, Tally, Turn, ask, deny, do, rogue_hub, run_turn
 
 
 @pytest.fixture
@@ -318,6 +318,25 @@ async def test_a_mode_under_a_misleading_name_permits_nothing(
     assert not (project / "made").exists()
     assert all(fact["modeId"] is None for fact in facts(await history(hub.log, session.id), "mode_chosen"))
     tally(REFUSED, 1)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("Full access", 0), ("Half access", 1)])
+async def test_a_mode_counts_under_the_name_that_its_agent_is_known_to_use(
+    tmp_path: Path, project: Path, name: str, expected: int
+) -> None:
+    behavior = PermissionBehavior({"yolo": "everything"}, mode_names={"yolo": "Full access"})
+    option = {"id": "mode", "name": "Mode", "category": "mode", "type": "select", "currentValue": "yolo"}
+    options = [{**option, "options": [{"value": "ask", "name": "Ask"}, {"value": "yolo", "name": name}]}]
+    program = (
+        f"agent.on_session_set_config_option = lambda params: {{'configOptions': {options!r}}}\n"
+        f"agent.update('config_option_update', configOptions={[{**options[0], 'currentValue': 'ask'}]!r})"
+    )
+    async with rogue_hub(tmp_path / "home", behavior=behavior) as hub:
+        session = await hub.start_session("rogue", project)
+        await session.prompt(program)
+        await session.set_config_option("mode", "yolo")
+        turn = await run_turn(hub, session, do("terminal/create", command="touch made"))
+    assert len(turn.acts) == expected
 
 
 async def test_an_answer_does_not_approve_a_replaced_question(hub: Hub, session: HubSession, tally: Tally) -> None:

@@ -161,13 +161,15 @@ class PermissionBehavior(msgspec.Struct, frozen=True):
     `modes_without_approval` are the modes in which it acts without asking: before `everything`, or only before `writes`
     inside the workspace. `file_programs` are programs that it treats like writes. In `modes_with_own_judgement` it
     decides itself which acts it asks about: the hub permits none for that reason, but flags none inside the workspace
-    either. `question_tools` only ask the user; their answers come with the approval of the tool call.
+    either. `question_tools` only ask the user; their answers come with the approval of the tool call. `mode_names` are
+    the names under which it offers its modes, where they say less than the ids.
     """
 
     modes_without_approval: Mapping[str, Literal["everything", "writes"]] = {}
     question_tools: frozenset[str] = frozenset()
     modes_with_own_judgement: frozenset[str] = frozenset()
     file_programs: frozenset[str] = frozenset()
+    mode_names: Mapping[str, str] = {}
 
     def may_act_unasked(self, mode: str | None, programs: Collection[str], *, writes: bool) -> bool:
         """Whether the agent may run some programs, or change files itself (`writes`), without asking in a mode."""
@@ -189,6 +191,11 @@ PERMISSION_BEHAVIOR: Mapping[str, PermissionBehavior] = {
     "codex-acp": PermissionBehavior(
         {"agent-full-access": "everything", "workspace-write": "writes", "agent": "writes"},
         modes_with_own_judgement=frozenset({"workspace-write", "agent"}),
+        mode_names={
+            "agent-full-access": "Full access",
+            "workspace-write": "Workspace access",
+            "agent": "Auto review",
+        },
     ),
     "gemini": PermissionBehavior({"yolo": "everything", "autoEdit": "writes"}),
     "qwen": PermissionBehavior({"yolo": "everything", "auto-edit": "writes"}),

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
+from ..adapters.known import PermissionBehavior
 from ..adapters.running import RunningAgent
 from .authorization import Authorization
 from .calls import Calls
@@ -23,7 +24,7 @@ Chosen = Callable[[Choices], None]
 
 
 class Choosing:
-    """Of one session. `started` gives the agent with the session open."""
+    """Of one session. `started` gives the agent with the session open, `behavior` how it asks for permission."""
 
     def __init__(
         self,
@@ -32,8 +33,10 @@ class Choosing:
         calls: Calls,
         started: Callable[[], Awaitable[RunningAgent]],
         authorization: Authorization,
+        behavior: Callable[[], PermissionBehavior],
     ) -> None:
         self._authorization = authorization
+        self._behavior = behavior
         self._recorder = recorder
         self._listener = listener
         self._calls = calls
@@ -73,9 +76,11 @@ class Choosing:
         return answer
 
     def _list_names(self, mode_id: Any) -> list[str]:
-        """The names of a mode that the user sees now."""
+        """The names of a mode that the user sees now, but the one under which its agent is known to offer it."""
         session = self._recorder.session
-        return list_mode_names(session.modes, session.config_options, mode_id)
+        known = self._behavior().mode_names
+        names = list_mode_names(session.modes, session.config_options, mode_id)
+        return [name for name in names if name != known.get(mode_id)]
 
     def _note_mode(self, mode_id: str, names: list[str]) -> None:
         """Record the user's choice of a mode, if the session is in it now and its names matched its id before."""

@@ -138,7 +138,9 @@ class Parts:
             cancel_deadline=cancel_deadline,
         )
         self.calls = Calls(record.id, recorder, self.agent.link, self.agent.started, self.agent.in_use)
-        self.choosing = Choosing(recorder, self._listener, self.calls, self.agent.started, authorization)
+        self.choosing = Choosing(
+            recorder, self._listener, self.calls, self.agent.started, authorization, self._behavior
+        )
         self.turns.is_held = state.status == "paused"
         self.turns.over = self._over if state.status == "completed" else None
 
