@@ -566,6 +566,7 @@ MORE_THAN_QUESTIONS: dict[str, dict[str, Any]] = {
     "member of a choice": {
         "rawInput": {"questions": [{"question": "Which?", "options": [{"label": "Red", "run": "rm -rf victim"}]}]}
     },
+    "switch": {"rawInput": {"questions": [{"question": "Which?", "multiSelect": {"sql": "drop table users"}}]}},
     "annotations": {"rawInput": {"questions": [{"question": "Which?"}], "annotations": {"sql": "drop table users"}}},
     "content": {
         "rawInput": {"questions": [{"question": "Which?"}]},

@@ -406,11 +406,12 @@ class Approvals:
         reason, by = sound(reason), sound(by)
         option = _chosen(event, approved, option_id)
         allowed = option is not None and option.kind.startswith("allow")
-        is_always = option is not None and _is_always(option) and not event.chooses_mode
+        is_lasting = option is not None and _is_always(option)
+        is_always = is_lasting and not event.chooses_mode
         is_rule = is_always and option is not None and option.kind in RULE_KINDS
         if is_rule and remember == "once" and option_id is not None:
             remember = "session"
-        if allowed and event.risk_level == "critical" and (remember != "once" or is_always):
+        if allowed and event.risk_level == "critical" and (remember != "once" or is_lasting):
             raise IllegalCommand(ONLY_ONCE, **_about(event))
         offered = [offer.offer_id for offer in event.rule_offers]
         if rule is not None and rule not in offered:
@@ -629,6 +630,8 @@ def _has_only_questions(tool_input: Mapping[str, Any]) -> bool:
         if not isinstance(question, Mapping) or not question.keys() <= QUESTION_MEMBERS:
             return False
         if question.get("answers") or question.get("annotations"):
+            return False
+        if not isinstance(question.get("multiSelect"), bool | None):
             return False
         texts = (question.get(name) for name in ("question", "header"))
         choices = question.get("options")
