@@ -42,7 +42,7 @@ from ..model.diffs import unified_diff
 from ..model.labels import quote_code
 from ..model.policy import Decision, Rule
 from ..model.risk import Reason, assess_risk
-from ..model.tools import categorize_tool, file_paths, relative_path
+from ..model.tools import categorize_tool, exact_path, file_paths
 from ..model.tools.commands import find_commands
 from .denials import NO_FILES, Denials, find_similar
 from .editors import PEEK, Editors, EditorSilent
@@ -272,7 +272,7 @@ class Authorization:
             if os.path.normpath(given) in (real, os.path.normpath(self._editor_path(Path(real)))):
                 continue
             how = "changes" if tool else "runs in"
-            names = (quote_code(relative_path(given, self._cwd)), quote_code(relative_path(real, root)))
+            names = (quote_code(exact_path(given, self._cwd)), quote_code(exact_path(real, root)))
             notes[f"{names[0]} is a link: this {how} {names[1]}."] = None
             if tool:
                 reasons += assess_risk(tool, {"file_path": real}, root).reasons
@@ -501,7 +501,7 @@ class Authorization:
         mode = self._find_mode_without_approval("writes")
         if mode is not None and similar is None:
             return Permit(_new_id(), {"mode": mode})
-        name = relative_path(target, self._cwd)
+        name = exact_path(target, self._cwd)
         call = {
             "title": f"Write {name}",
             "kind": "edit",
@@ -530,7 +530,7 @@ class Authorization:
                     rest = [f"… {len(diff) - DIFFERENCE_LINES:,} more lines"] * (len(diff) > DIFFERENCE_LINES)
                     notes.append("\n".join(["Difference from the allowed change:", *diff[:DIFFERENCE_LINES], *rest]))
         if not notes:
-            others = sorted({relative_path(path, self._cwd) for grant in self._grants for path in grant.files})
+            others = sorted({exact_path(path, self._cwd) for grant in self._grants for path in grant.files})
             allowed_files = f" In this turn you allowed changes to: {', '.join(others[:5])}." if others else ""
             notes = [f"The agent did not ask for this change.{allowed_files}"]
         return notes

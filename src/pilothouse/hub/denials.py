@@ -17,7 +17,7 @@ from ..dialects.acp import NamedFiles
 from ..model.acts import CommandAct, Effects, format_act, merge_effects
 from ..model.policy.sharp import INTERPRETERS, known_name
 from ..model.shell import Script, parse
-from ..model.tools import relative_path
+from ..model.tools import exact_path
 
 __all__ = ["NO_FILES", "Denials", "find_similar"]
 
@@ -99,7 +99,7 @@ def find_similar(act: Effects, denied: Effects, files: Iterable[str], root: str)
             return text
     for path in names:
         if is_unclear or includes_words(words, {Path(path).name.lower()}):
-            return relative_path(path, root)
+            return exact_path(path, root)
     return None
 
 

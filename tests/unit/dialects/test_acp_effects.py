@@ -341,3 +341,27 @@ def test_a_patch_of_another_file_next_to_a_diff_is_shown(name: str) -> None:
     diff = [{"type": "diff", "path": "a.txt", "oldText": "1\n", "newText": "2\n"}]
     asked = only(Drive().ask("c1", title="Edit", kind="edit", rawInput=given, content=diff), "approval:requested")
     assert "+++ b/victim.txt" in asked.preview.diff
+
+
+@pytest.mark.parametrize(
+    "outside", ["/x/y/src/lib/main.py", "/home/u/sessions/0f6b1c7e-1111-4222-8333-444455556666/a.txt"]
+)
+def test_a_file_outside_the_workspace_is_named_by_its_whole_path(outside: str) -> None:
+    inside = {"type": "diff", "path": "/work/app/b.txt", "oldText": "1\n", "newText": "2\n"}
+    content = [{**inside, "path": outside}, inside]
+    asked = only(Drive().ask("c1", title="Edit", kind="edit", content=content), "approval:requested")
+    assert f"+++ b/{outside}\n" in asked.preview.diff
+    assert "+++ b/b.txt\n" in asked.preview.diff
+    asked = only(Drive().ask("c1", title="Edit", kind="edit", content=content, files={}), "approval:requested")
+    assert any(reason.startswith(f"{outside} could not be read as text.") for reason in asked.risk_reasons)
+
+
+@pytest.mark.parametrize("name", ["Edit", "apply_patch", "Write"])
+def test_the_risk_of_every_file_in_the_diffs_counts(name: str) -> None:
+    content = [{"type": "diff", "path": "/home/u/.bashrc", "oldText": "1\n", "newText": "2\n"}]
+    given = {"file_path": "/work/app/a.txt"}
+    asked = only(
+        Drive().ask("c1", title="Edit", name=name, kind="edit", rawInput=given, content=content), "approval:requested"
+    )
+    assert asked.risk_level == "high"
+    assert any(".bashrc" in reason for reason in asked.risk_reasons)

@@ -11,9 +11,10 @@ from ...acp import schema
 from ...model.acts import FileEdit, apply_edits, normalize_text
 from ...model.changes import content_of, diff_change, merged
 from ...model.diffs import DEFAULT_LIMIT, list_changed_lines
+from ...model.previews import split_sections
 from ...model.records import ApprovalPreview, CommandPreview, DescriptionPreview, DiffPreview, FileChange
 from ...model.risk import Reason
-from ...model.tools import canonical_name, describe_tool_call, file_paths, relative_path
+from ...model.tools import canonical_name, describe_tool_call, exact_path, file_paths
 from ..transcript.limits import shorten_middle
 from .call import Call
 from .content import block_text
@@ -54,7 +55,12 @@ def _files(call: Call, tool_input: Any, workspace: str | None) -> dict[str, str]
     if canonical_name(call.name) in _WRITERS:
         paths += file_paths(tool_input)
     paths += [edit.path for edit in list_patched(call)]
-    return {relative_path(path, workspace): path for path in reversed(paths)}
+    return {_path_name(path, workspace): path for path in reversed(paths)}
+
+
+def _path_name(path: str, workspace: str | None) -> str:
+    """The path of a file as the user sees it; two names of one file are the same."""
+    return exact_path(absolute_path(path, workspace or ""), workspace)
 
 
 def _named(title: str, files: Mapping[str, str]) -> int:
@@ -92,7 +98,7 @@ def preview(
     reasons += _explain_omissions(changes, workspace)
     named = _files(call, tool_input, workspace)
     if any(change.diff for change in changes):
-        covered = {relative_path(change.path, workspace) for change in changes}
+        covered = {_path_name(change.path, workspace) for change in changes}
         changes += (FileChange(path=named[name], change_type="modified") for name in named if name not in covered)
         first = next(change for change in changes if change.diff)
         return DiffPreview(path=first.path, diff=_sections(changes, workspace)), reasons
@@ -140,7 +146,7 @@ def _compute_changes(
         files_edited.setdefault(real_paths.get(edit.path, edit.path), []).append(edit)
     for several in files_edited.values():
         path = several[0].path
-        name = relative_path(path, workspace)
+        name = _path_name(path, workspace)
         known = [edit for edit in several if edit.new is not None]
         if not known:
             changes.append(FileChange(path=path, change_type="deleted" if call.kind == "delete" else "modified"))
@@ -148,7 +154,7 @@ def _compute_changes(
         base = files.get(path)
         result = apply_edits(base, several)
         if len({edit.path for edit in several}) > 1:
-            names = ", ".join(dict.fromkeys(relative_path(edit.path, workspace) for edit in several))
+            names = ", ".join(dict.fromkeys(_path_name(edit.path, workspace) for edit in several))
             reasons.append(Reason("mismatch", f"These are names of one file: {names}."))
         if path in files and result is not None:
             if base is not None and any(edit.old is None for edit in several) and not _claims_no_old_text(call):
@@ -171,7 +177,7 @@ def _find_contradictions(call: Call, path: str, result: str, workspace: str | No
             continue
         new = normalize_text(edit.new)
         if new != result if edit.old is None else new not in result:
-            name = relative_path(path, workspace)
+            name = _path_name(path, workspace)
             text = f"The request's input would change {name} in another way than shown: {shorten_middle(new, _LONGEST)}"
             yield Reason("mismatch", text)
 
@@ -183,7 +189,7 @@ def _explain_omissions(changes: list[FileChange], workspace: str | None) -> list
         shown = len(list_changed_lines(change.diff or ""))
         whole = (change.lines_added or 0) + (change.lines_removed or 0)
         if change.change_type != "deleted" and (change.diff is None or shown < whole):
-            name = relative_path(change.path, workspace)
+            name = _path_name(change.path, workspace)
             how = (
                 f"{whole - shown:,} of {whole:,} changed lines of {name} are"
                 if change.diff
@@ -205,19 +211,16 @@ TOO_LARGE = "The change is too large to show, or the agent did not describe it: 
 
 def _sections(changes: list[FileChange], workspace: str | None) -> str:
     """One diff of several files: each has its names above it, even if its changes are not known."""
-    if len(changes) == 1:
-        return changes[0].diff or ""
     return "".join(map(partial(_section, workspace), changes))
 
 
 def _section(workspace: str | None, change: FileChange) -> str:
-    diff = change.diff or ""
-    if diff.startswith(("--- ", "diff ", "Index: ")):
-        return diff if diff.endswith("\n") else diff + "\n"
-    name = relative_path(change.path, workspace)
+    """The diff of one file below its name as the user sees it: the name of a file elsewhere keeps its first slash."""
+    name = _path_name(change.path, workspace).replace("\n", "\\n").replace("\r", "\\r")
     old = "/dev/null" if change.change_type == "created" else f"a/{name}"
     new = "/dev/null" if change.change_type == "deleted" else f"b/{name}"
-    return f"--- {old}\n+++ {new}\n{diff}{'' if diff.endswith(chr(10)) or not diff else chr(10)}"
+    parts = [section.lines for section in split_sections(change.diff or "")] or [[]]
+    return "".join(f"{line}\n" for lines in parts for line in (f"--- {old}", f"+++ {new}", *lines))
 
 
 def _text(raw: Any, key: str) -> bool:

@@ -358,8 +358,13 @@ def _judge_acts(call: Call, workspace: str | None) -> Iterator[Reason]:
             names = ", ".join(dict.fromkeys(f"`{name}`" for name, _ in found.texts))
             yield Reason("unknown-tool", f"It is not known how the command uses {shorten_middle(names, 200)}.")
         yield from _judge_prose(found, workspace)
-    if call.category not in ("file_write", "file_edit"):
-        for path in dict.fromkeys(edit.path for edit in edits_of(call)):
+    root = workspace or ""
+    paths = dict.fromkeys(absolute_path(edit.path, root) for edit in [*edits_of(call), *list_patched(call)])
+    # those in the input of a file tool are assessed with it
+    given = file_paths(known_input(call)) if call.category in ("file_write", "file_edit") else []
+    known_paths = {absolute_path(path, root) for path in given}
+    for path in paths:
+        if path not in known_paths:
             yield from assess_risk("Edit", {"file_path": path}, workspace).reasons
 
 

@@ -47,7 +47,7 @@ from ...model.records import (
 )
 from ...model.risk import Reason, Risk
 from ...model.session import sound
-from ...model.tools import chooses_mode, relative_path
+from ...model.tools import chooses_mode, exact_path
 from ..transcript.limits import shorten_middle
 from .asking import headline, preview, question
 from .call import Call, known_input
@@ -678,7 +678,7 @@ def _describe_original(own: Call, call: Call, workspace: str | None) -> list[str
     if found is not None and found.lines:
         return [f"The request itself asks for: {'; '.join(map(quote_code, found.lines))}"]
     if before.edits:
-        paths = ", ".join(dict.fromkeys(relative_path(edit.path, workspace) for edit in before.edits))
+        paths = ", ".join(dict.fromkeys(exact_path(edit.path, workspace) for edit in before.edits))
         return [f"The request itself shows another change of {quote_code(paths)}"]
     return [f"The request itself asks for: {quote_code(shorten_middle(before.other, 1000))}"] * bool(own.input)
 

@@ -22,7 +22,7 @@ from .kinds import (
     packet_kind,
 )
 from .names import AcpKind, canonical_name, categorize_tool, chooses_mode
-from .paths import relative_path, relative_paths_in_text
+from .paths import exact_path, relative_path, relative_paths_in_text
 
 __all__ = [
     "ACP_KINDS",
@@ -41,6 +41,7 @@ __all__ = [
     "chooses_mode",
     "command_text",
     "describe_tool_call",
+    "exact_path",
     "file_paths",
     "identify",
     "is_plan_mode",

@@ -34,6 +34,17 @@ def relative_path(path: object, workspace: object = None) -> str:
     return "/".join([part for part in posixpath.normpath(text).split("/") if part][-_KEPT_SEGMENTS:]) or "/"
 
 
+def exact_path(path: str, workspace: str | None) -> str:
+    """A path from the workspace on if it is inside, else the whole path.
+
+    For requests to the user: a shortened path may look like one of the workspace. `..` stays, because the part in front
+    of it may be a link.
+    """
+    root = (workspace or "").rstrip("/") + "/"
+    is_inside = bool(workspace) and path.startswith(root) and ".." not in path.split("/")
+    return (path[len(root) :] or path) if is_inside else path
+
+
 def relative_paths_in_text(text: object, workspace: object = None) -> str:
     """Free text with the workspace and the sandbox's session taken off the paths in it; other paths stay whole."""
     result = text_of(text)
