@@ -86,6 +86,13 @@ def test_a_request_without_a_command_says_so() -> None:
     assert asked.risk_level == "high"
 
 
+@pytest.mark.parametrize(("title", "is_sentence"), [("List files", True), ("Run the tests", True), ("ls -la", False)])
+def test_a_title_that_is_a_sentence_is_not_a_command_that_was_shown(title: str, is_sentence: bool) -> None:
+    asked = only(Drive().ask("c1", title=title, kind="execute"), "approval:requested")
+    assert ("The agent did not show its command." in asked.risk_reasons) == is_sentence
+    assert asked.risk_level == ("high" if is_sentence else "medium")
+
+
 def test_text_next_to_a_title_is_shown() -> None:
     drive = Drive()
     asked = only(drive.ask("c1", title="List files", kind="execute", content=text(VICTIM)), "approval:requested")

@@ -19,6 +19,7 @@ from ..transcript.limits import shorten_middle
 from .call import Call
 from .content import block_text
 from .effects import (
+    NOT_SHOWN,
     FoundCommands,
     absolute_path,
     commands_of,
@@ -204,7 +205,6 @@ def _claims_no_old_text(call: Call) -> bool:
     return not any(isinstance(item, schema.FileEditToolCallContent) for item in call.content)
 
 
-NOT_SHOWN = "The agent did not show its command."
 WHOLE = "The current text is not known. The whole file would become:"
 TOO_LARGE = "The change is too large to show, or the agent did not describe it: you would allow it unseen."
 

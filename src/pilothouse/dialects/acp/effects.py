@@ -47,6 +47,7 @@ from .call import Call, diffs_in, known_input
 from .content import block_text
 
 __all__ = [
+    "NOT_SHOWN",
     "FoundCommands",
     "NamedFiles",
     "absolute_path",
@@ -64,6 +65,7 @@ __all__ = [
     "risk_of",
 ]
 
+NOT_SHOWN = "The agent did not show its command."
 _EDITOR_VERBS = frozenset({"view", "create", "str_replace", "insert", "undo_edit", "write"})
 _FENCE_START = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _STOPPERS = frozenset({"KillShell", "BashOutput"})  # tools for a shell that runs already; they have no command
@@ -338,10 +340,17 @@ _ONLY_TITLE = Reason("runs-program", "Only the title of the command is known, no
 
 
 def risk_of(call: Call, workspace: str | None) -> Risk:
-    """The risk of a call as far as it is known; a command known only by a title is never rated as harmless."""
+    """The risk of a call as far as it is known.
+
+    A command known only by a title is never rated as harmless, and a title that is a sentence is no command.
+    """
     risk = assess_risk(call.name, judged_input(call), workspace)
     reasons = [*risk.reasons, *_judge_acts(call, workspace)]
-    return Risk([*reasons, _ONLY_TITLE] if has_only_title(call) else reasons)
+    if not has_only_title(call):
+        return Risk(reasons)
+    if _is_plain_prose(call.title.strip().strip("`")):
+        return Risk([*reasons, Reason("hidden-command", NOT_SHOWN, "high")])
+    return Risk([*reasons, _ONLY_TITLE])
 
 
 def level_by_title(risk: Risk) -> Level:
