@@ -148,7 +148,10 @@ const selectMembers = (input: JsonObject, isOther: (key: string, value: Json) =>
 
 function isBesideCommand({ preview, description, toolInput }: ApprovalRequestedEvent, command: string) {
   const directory = preview?.type === "command" ? preview.workingDir : "";
-  const isWhole = isObject(toolInput) && commandText(toolInput) === command;
+  const own = isObject(toolInput) ? commandText(toolInput) : null;
+  // the hub writes the variables of a command in front of it
+  const isWhole =
+    own !== null && (own === command || (environmentOf(toolInput).length > 0 && command.endsWith(` ${own}`)));
   return (key: string, value: Json): boolean => {
     const name = simplifyKey(key);
     if (value === command || (key === "description" && value === description)) return false;

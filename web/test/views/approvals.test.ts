@@ -62,6 +62,22 @@ test("the card shows the title, the whole command and Pilothouse's labels on its
   expect(place.button("Allow once").className).toContain("primary");
 });
 
+test("words from right to left do not reorder a command", async () => {
+  const preview = { type: "command", command: "mv אא בב > ג; cat é", workingDir: "/home/ada/project" } as const;
+  waiting([withRequest({ preview, toolInput: { command: preview.command }, description: "Work" })]);
+  await pass(50);
+  expect(place.one("pre").innerHTML).toBe("mv <bdi>אא</bdi> <bdi>בב</bdi> &gt; <bdi>ג</bdi>; cat é");
+  expect(place.one("pre").textContent).toBe(preview.command);
+});
+
+test("a command with variables is shown once", async () => {
+  const toolInput = { command: "make", env: { A: "1" } };
+  const preview = { type: "command", command: "A=1 make", workingDir: "/home/ada/project" } as const;
+  waiting([withRequest({ preview, toolInput, description: "Run: make" })]);
+  await pass(50);
+  expect(place.all("pre").map((one) => one.textContent)).toEqual(["A=1 make", "A=1"]);
+});
+
 test("a tap in the first moments decides nothing", async () => {
   waiting([approvalRow("a1")]);
   await pass(300);

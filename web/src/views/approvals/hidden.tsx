@@ -1,4 +1,7 @@
-/** Texts that are read before a decision: invisible characters are shown by name, and nothing cuts off their end. */
+/**
+ * Texts that are read before a decision: invisible characters are shown by name, and nothing cuts off their end. Words
+ * that are written from right to left stand apart, so that they reorder nothing around them: not even a `>`.
+ */
 import { pieces } from "../../text/highlight/odd";
 import { gapText, shortenMiddle, type Shortened as Parts } from "../../text/shorten";
 
@@ -7,7 +10,7 @@ export function Seen({ text }: { text: string }) {
     <>
       {pieces(text).map((piece, place) =>
         typeof piece === "string" ? (
-          piece
+          <InOrder key={place} text={piece} />
         ) : (
           <mark key={place} class="ask-unseen" title="Invisible character">
             {piece.shown}
@@ -16,6 +19,14 @@ export function Seen({ text }: { text: string }) {
       )}
     </>
   );
+}
+
+/** The blocks of scripts that are written from right to left. */
+const LEFTWARDS = /([\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]+)/u;
+
+function InOrder({ text }: { text: string }) {
+  if (!LEFTWARDS.test(text)) return <>{text}</>;
+  return <>{text.split(LEFTWARDS).map((part, place) => (place % 2 ? <bdi key={place}>{part}</bdi> : part))}</>;
 }
 
 /** The beginning and the end of a text, and between them how much is left out. */
