@@ -93,6 +93,13 @@ def test_a_title_that_is_a_sentence_is_not_a_command_that_was_shown(title: str, 
     assert asked.risk_level == ("high" if is_sentence else "medium")
 
 
+def test_a_command_that_only_the_request_shows_is_shown() -> None:
+    drive = Drive()
+    drive.call("c1", title="List files", kind="execute", rawInput={"description": "List files"})
+    asked = only(drive.ask("c1", title="ls", kind="execute", rawInput={"command": "ls"}), "approval:requested")
+    assert "The agent did not show its command." not in asked.risk_reasons
+
+
 def test_text_next_to_a_title_is_shown() -> None:
     drive = Drive()
     asked = only(drive.ask("c1", title="List files", kind="execute", content=text(VICTIM)), "approval:requested")

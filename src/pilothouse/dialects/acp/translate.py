@@ -54,11 +54,13 @@ from .call import Call, known_input
 from .calls import EndedEffects
 from .content import as_blocks, block_text, to_content
 from .effects import (
+    NOT_SHOWN,
     FoundCommands,
     NamedFiles,
     commands_of,
     effects_of,
     find_named_files,
+    has_only_title,
     judged_input,
     prose_of,
     risk_of,
@@ -431,7 +433,9 @@ class Translator:
         self._calls.execute(call, requires_approval=True)
         tool_input = known_input(view)
         shown, found_reasons = preview(view, judged_input(view), self.workspace, files, real_paths)
-        of_call = risk_of(call, self.workspace).reasons if origin == "agent" else ()
+        of_call = risk_of(call, self.workspace).reasons if origin == "agent" else []
+        if not has_only_title(view):  # the request shows the command that the call did not
+            of_call = [reason for reason in of_call if reason != NOT_SHOWN]
         risk = Risk([*risk_of(view, self.workspace).reasons, *of_call, *found_reasons, *reasons])
         requested = Requested(
             call.id,
