@@ -266,6 +266,17 @@ test("always shows the exact reach of each rule first, and the chosen one is sen
   expect(decisions()).toEqual([{ decision: "allow", remember: "project", rule: "any_arguments" }]);
 });
 
+test.each([
+  ["writes", true],
+  ["commands", false],
+])("a rule for %s says whether its reach depends on the project", async (subject, isPath) => {
+  waiting([withRequest({ ruleOffers: [{ offerId: "exact", text: "Write `a.txt`", subject, pattern: "./a.txt" }] })]);
+  await pass(500);
+  place.button("Always…").click();
+  await pass(50);
+  expect(place.text.includes("covers the file at this path in every project")).toBe(isPath);
+});
+
 test("the narrowest rule is stored unless another one is chosen, to deny as well", async () => {
   waiting([withRequest({ ruleOffers: OFFERS })]);
   await pass(500);

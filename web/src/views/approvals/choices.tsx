@@ -24,6 +24,8 @@ const SCOPES: readonly [Scope, string][] = [
   ["everywhere", "Everywhere"],
 ];
 const EFFECTS: Readonly<Record<Effect, string>> = { allow: "Always allow", deny: "Always deny" };
+/** Subjects of rules whose patterns are paths from the directory of a session. */
+const FILES: readonly string[] = ["reads", "writes"];
 const NO_RULE = "No rule can be made for this request.";
 /** Characters of an agent's label. */
 const LONGEST_LABEL = 80;
@@ -179,6 +181,7 @@ function Always({ approval, sending, choose, close }: Props & { close(): void })
   const [offerId, setOfferId] = useState(offers[0]?.offerId);
   const first = usePanel<HTMLDivElement>(close);
   const busy = sending !== null;
+  const chosen = offers.find((offer) => offer.offerId === offerId);
   return (
     <div ref={first} class="ask-panel" role="group" aria-label="Always" tabIndex={-1}>
       <div class="ask-line">
@@ -206,10 +209,7 @@ function Always({ approval, sending, choose, close }: Props & { close(): void })
         </p>
       )}
       <div class="ask-reach">
-        <Arguments
-          input={offers.find((offer) => offer.offerId === offerId)?.arguments}
-          title="Exactly these arguments"
-        />
+        <Arguments input={chosen?.arguments} title="Exactly these arguments" />
       </div>
       {offerId && (
         <div class="ask-choices" role="group" aria-label={`${EFFECTS[effect]} in`}>
@@ -224,6 +224,9 @@ function Always({ approval, sending, choose, close }: Props & { close(): void })
               {sending?.remember === remember ? "Sending…" : name}
             </button>
           ))}
+          {chosen && FILES.includes(chosen.subject) && (
+            <p class="tiny muted ask-wide">“Everywhere” covers the file at this path in every project.</p>
+          )}
         </div>
       )}
     </div>
