@@ -349,9 +349,13 @@ def test_an_input_that_agrees_with_its_diff_is_not_flagged(given: dict[str, Any]
     assert asked.risk_level == "medium"
 
 
-@pytest.mark.parametrize("name", ["diff", "patch"])
-def test_a_patch_of_another_file_next_to_a_diff_is_shown(name: str) -> None:
-    given = {"path": "a.txt", name: "--- a/victim.txt\n+++ b/victim.txt\n@@ -1 +1 @@\n-x\n+evil\n"}
+PATCH = "--- a/victim.txt\n+++ b/victim.txt\n@@ -1 +1 @@\n-x\n+evil\n"
+
+
+@pytest.mark.parametrize(
+    "given", [{"path": "a.txt", "diff": PATCH}, {"patch": PATCH}, {"arguments": {"unified_diff": PATCH}}, PATCH]
+)
+def test_a_patch_of_another_file_next_to_a_diff_is_shown(given: Any) -> None:
     diff = [{"type": "diff", "path": "a.txt", "oldText": "1\n", "newText": "2\n"}]
     asked = only(Drive().ask("c1", title="Edit", kind="edit", rawInput=given, content=diff), "approval:requested")
     assert "+++ b/victim.txt" in asked.preview.diff

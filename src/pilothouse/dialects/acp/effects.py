@@ -11,6 +11,7 @@ import re
 import shlex
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote
 
@@ -86,6 +87,8 @@ _BARE_TITLES = re.compile(
 _PARTIAL = re.compile(r'"(?:command|cmd|script|commandLine|command_line)"\s*:\s*"((?:[^"\\]|\\.)*)')
 
 _PATH_MEMBER = re.compile(r"(?:paths?|files?|filename|uri|source|src|destination|dest|from|to|target|notebook)$")
+# members that hold a patch; `value` is an input that is only a text
+_PATCHES = frozenset({"diff", "patch", "patchtext", "unifieddiff", "input", "value"})
 _READING = frozenset({"read", "search", "fetch", "think"})
 _LONGEST_PATH = 4096
 _MAX_NAMED = 1000
@@ -475,11 +478,11 @@ def list_other_edits(call: Call) -> Iterator[FileEdit]:
 
 
 def list_patched(call: Call) -> list[FileEdit]:
-    """The changes of a patch in the input of a call that shows other diffs: those are what the user sees."""
-    raw = _file_input(call.raw_input)
-    given = [raw.get(key) for key in ("diff", "patch")] if isinstance(raw, dict) else []
-    text = patch_text(raw) or next((one for one in given if isinstance(one, str)), "")
-    return list(_patch_edits(text)) if diffs_in(call.content) else []
+    """The changes of patches in the input of a call that shows other diffs: those are what the user sees."""
+    if not diffs_in(call.content):
+        return []
+    texts = [text for name, text, _ in find_texts(call.input) if simplify_key(name) in _PATCHES]
+    return [edit for text in texts for edit in _patch_edits(text)]
 
 
 def _file_input(raw: Any) -> Any:
@@ -494,7 +497,12 @@ def _file_input(raw: Any) -> Any:
     return raw
 
 
-def _patch_edits(text: str) -> Iterator[FileEdit]:
+@lru_cache(maxsize=8)  # one request is read many times
+def _patch_edits(text: str) -> tuple[FileEdit, ...]:
+    return tuple(_read_patch(text))
+
+
+def _read_patch(text: str) -> Iterator[FileEdit]:
     for file in patches.parse_patch(text).files:
         if file.kind == "delete" or file.move_to:
             yield FileEdit(file.path, None, None)
