@@ -79,6 +79,21 @@ def test_a_command_is_shown_in_whatever_shape_it_comes(shape: str) -> None:
     assert asked.risk_level == "high"
 
 
+@pytest.mark.parametrize("name", ["BashOutput", "KillShell"])
+@pytest.mark.parametrize("call", [{"title": VICTIM}, {"title": f"`{VICTIM}`"}, {"rawInput": {"run": VICTIM}}])
+def test_a_tool_that_is_named_as_harmless_does_not_hide_its_command(name: str, call: dict[str, Any]) -> None:
+    asked = only(Drive().ask("c1", **{"title": name, "name": name, "kind": "execute", **call}), "approval:requested")
+    assert isinstance(asked.preview, CommandPreview)
+    assert asked.risk_level == "high"
+
+
+@pytest.mark.parametrize("title", ["KillShell", "Kill shell 3", "kill_shell", ""])
+def test_a_tool_that_stops_a_shell_runs_nothing(title: str) -> None:
+    given = {"title": title, "name": "KillShell", "kind": "execute", "rawInput": {"shell_id": "bash_3"}}
+    asked = only(Drive().ask("c1", **given), "approval:requested")
+    assert not isinstance(asked.preview, CommandPreview)
+
+
 def test_a_request_without_a_command_says_so() -> None:
     asked = only(Drive().ask("c1", title="Bash", kind="execute"), "approval:requested")
     assert isinstance(asked.preview, DescriptionPreview)
@@ -300,6 +315,10 @@ def test_a_command_in_two_forms_is_shown_once() -> None:
 CONTRADICTIONS: dict[str, dict[str, Any]] = {
     "a diff and a text": {
         "rawInput": {"file_path": "a.txt", "content": "evil\n"},
+        "content": [{"type": "diff", "path": "a.txt", "oldText": "1\n", "newText": "2\n"}],
+    },
+    "a diff and a text without a path": {
+        "rawInput": {"content": "evil\n"},
         "content": [{"type": "diff", "path": "a.txt", "oldText": "1\n", "newText": "2\n"}],
     },
     "a diff and an edit": {

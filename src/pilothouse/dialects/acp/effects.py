@@ -133,7 +133,7 @@ def is_editor_verb(raw: object) -> bool:
 
 def commands_of(call: Call) -> FoundCommands | None:
     """The commands of a call that runs some; None for any other call."""
-    runs = (call.category == "terminal" or call.kind == "execute") and canonical_name(call.name) not in _STOPPERS
+    runs = (call.category == "terminal" or call.kind == "execute") and not _only_stops(call)
     given = [] if is_editor_verb(call.input) and not runs else find_commands(call.input)
     if not given and not runs:
         return None
@@ -141,6 +141,14 @@ def commands_of(call: Call) -> FoundCommands | None:
     is_edit = not runs and bool(edits_of(call))
     texts = tuple((name, text) for name, text in others if not (is_edit and is_file_member(name)))
     return _locate_commands(call, given, [text for _, text in texts])._replace(texts=texts)
+
+
+def _only_stops(call: Call) -> bool:
+    """Whether a call is of a tool for a shell that runs already, and shows nothing else that may run."""
+    if canonical_name(call.name) not in _STOPPERS or find_other_texts(call.input, []):
+        return False
+    title = call.title.strip()
+    return title in ("", call.name) or known(title) is not None or _is_plain_prose(title)
 
 
 def _locate_commands(call: Call, given: list[ShownCommand], others: list[str]) -> FoundCommands:
@@ -468,10 +476,9 @@ def list_other_edits(call: Call) -> Iterator[FileEdit]:
     if call.kind == "delete" or not edits_of(call):
         return
     yield from (edit for edit in list_patched(call) if edit.new is not None)
-    raw = _file_input(call.raw_input)
-    paths = file_paths(raw)
-    if not isinstance(raw, dict) or not paths:
-        return
+    found = _file_input(call.raw_input)
+    raw = found if isinstance(found, dict) else call.input
+    paths = file_paths(raw) or list(dict.fromkeys(edit.path for edit in edits_of(call)))
     if (whole := content_of(raw)) is not None:
         yield FileEdit(paths[0], None, whole)
     yield from (_replacing(one, paths[0]) for one in find_replacements(raw) if one.old)
