@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pilothouse.adapters.known import PermissionBehavior
 from pilothouse.hub.hub import Hub
 from pilothouse.hub.session import HubSession
-from tests.support.rogue import REFUSED, Tally, ask, do, run_turn
+from pilothouse.model.events import CustomEvent
+from tests.support.hubs import until
+from tests.support.rogue import REFUSED, Tally, ask, do, rogue_hub, run_turn
 
 
 def write(path: str, content: str) -> str:
@@ -58,5 +62,45 @@ async def test_a_write_by_the_tool_of_a_server_does_not_cover_a_write_by_the_hub
     asked = ask("c1", title="Write", kind="edit", name="mcp__staging__write", rawInput=raw)
     turn = await run_turn(hub, session, f"{asked}\n{write('made', raw['content'])}")
     assert len(turn.acts) == 1
+    assert not (project / "made").exists()
+    tally(REFUSED, 1)
+
+
+# -- modes ------------------------------------------------------------------------------------------------------------
+
+ANSWERS = {
+    "stays": "agent.update('current_mode_update', currentModeId='yolo')\n    return {}",
+    "refuses": "return {'error': {'code': -32603, 'message': 'no'}}",
+    "is silent": "return None",
+}
+
+
+@pytest.mark.parametrize("how", ANSWERS)
+async def test_a_mode_that_the_agent_does_not_leave_permits_nothing(
+    hub: Hub, session: HubSession, project: Path, how: str, tally: Tally
+) -> None:
+    await session.set_mode("yolo")
+    await session.prompt(f"def answer(params):\n    {ANSWERS[how]}\nagent.on_session_set_mode = answer")
+    leaving = asyncio.ensure_future(session.set_mode("ask"))
+    await until(session, lambda event: isinstance(event, CustomEvent) and event.data == {"modeId": None})
+    turn = await run_turn(hub, session, do("terminal/create", **RUN))
+    leaving.cancel()
+    await asyncio.wait((leaving,))
+    assert len(turn.acts) == 1
+    assert not (project / "made").exists()
+    tally(REFUSED, 1)
+
+
+async def test_a_mode_option_that_the_agent_does_not_change_permits_nothing(
+    tmp_path: Path, project: Path, behavior: PermissionBehavior, tally: Tally
+) -> None:
+    async with rogue_hub(tmp_path / "home", "options", behavior=behavior) as hub:
+        session = await hub.start_session("rogue", project)
+        await session.set_config_option("mode", "yolo")
+        ignoring = "agent.on_session_set_config_option = lambda params: {'configOptions': agent.config_options()}"
+        first = await run_turn(hub, session, f"{ignoring}\n{do('terminal/create', command='true')}")
+        await session.set_config_option("mode", "ask")
+        turn = await run_turn(hub, session, do("terminal/create", **RUN))
+    assert (len(first.acts), len(turn.acts)) == (0, 1)
     assert not (project / "made").exists()
     tally(REFUSED, 1)

@@ -226,8 +226,11 @@ class Authorization:
             self._chosen_mode = mode_id
             self._recorder.note("mode_chosen", {"modeId": mode_id})
 
-    def observe_mode(self, mode_id: str) -> None:
-        """Take note of the mode that the agent reports. A mode that it chose itself is not the user's choice."""
+    def leave_mode(self, mode_id: str) -> None:
+        """Record that the session enters another mode than the chosen one: the agent reports it, or the user wants it.
+
+        A mode that the agent enters by itself is not the user's choice, nor is one that it refuses to leave.
+        """
         if self._chosen_mode is not None and mode_id != self._chosen_mode:
             self._chosen_mode = None
             self._recorder.note("mode_chosen", {"modeId": None})

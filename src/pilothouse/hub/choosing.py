@@ -51,6 +51,7 @@ class Choosing:
         """
         chosen = partial(Choices.choose_mode, mode_id=mode_id)
         names = self._list_names(mode_id)
+        self._authorization.leave_mode(mode_id)
         before = self._listener.modes_named
         told, answer = await self._choose("session/set_mode", _with(meta, modeId=mode_id), chosen)
         is_there = self._recorder.session.mode == mode_id
@@ -66,6 +67,8 @@ class Choosing:
         params = _with(meta, configId=config_id, value=value, **kind)
         chosen = partial(Choices.choose_option, config_id=config_id, value=value)
         names = self._list_names(value)
+        if isinstance(value, str) and is_mode_option(self._recorder.session.config_options, config_id):
+            self._authorization.leave_mode(value)
         _, answer = await self._choose("session/set_config_option", params, chosen)
         options = answer.get("configOptions")
         if isinstance(options, list) and options != self._recorder.session.config_options:

@@ -133,7 +133,7 @@ class Listener:
         if mode is not None:
             self.modes_told += 1
             self.modes_named += name == MODE_UPDATE
-            self._authorization.observe_mode(mode)
+            self._authorization.leave_mode(mode)
 
     def flag_unasked(self, events: list[ACPEvent]) -> Coroutine[Any, Any, None]:
         """Flag acts without permission among the calls that these events close. They are looked up at once."""
