@@ -96,6 +96,28 @@ async def test_a_file_that_changes_while_the_hub_asks_is_not_written(
     assert "changed in the meantime" in turn.said
 
 
+@pytest.mark.parametrize("is_asked", [True, False])
+async def test_a_new_file_does_not_replace_a_binary_file_that_came_meanwhile(
+    hub: Hub, session: HubSession, project: Path, is_asked: bool, tally: Tally
+) -> None:
+    precious = b"\0\xffprecious"
+    program = []
+    if is_asked:
+        program += [
+            ask("c1", title="Write", kind="edit", rawInput={"file_path": "made", "content": "x\n"}),
+            f"open('made', 'wb').write({precious!r})",
+        ]
+
+    def decide(event: Any) -> bool:
+        (project / "made").write_bytes(precious)
+        return not is_asked
+
+    turn = await run_turn(hub, session, "\n".join([*program, write("made", "x\n")]), decide_acts=decide)
+    assert (project / "made").read_bytes() == precious
+    assert len(turn.acts) == 1
+    tally(REFUSED, 1)
+
+
 async def test_an_editor_without_reads_gets_no_text_for_a_file_that_changed(
     hub: Hub, session: HubSession, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

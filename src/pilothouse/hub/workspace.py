@@ -114,10 +114,10 @@ class Workspace:
     ) -> Written:
         """Replace a file's text or make the file, with the directories above it. Raises WorkspaceError.
 
-        `check` gets the text that is about to be replaced (None: no file); if it returns false, nothing is written
-        and Changed is raised. `before_effect` is called in a thread right before the file is replaced; if it raises,
-        nothing is written. `is_resolved`: the path came from `resolve`; Changed is raised if it leads to another
-        file by now.
+        `check` gets the text that is about to be replaced (None: no file). If it returns false, or if the file is not
+        text, nothing is written and Changed is raised. `before_effect` is called in a thread right before the file is
+        replaced; if it raises, nothing is written. `is_resolved`: the path came from `resolve`; Changed is raised if it
+        leads to another file by now.
         """
         write = partial(self._write, path, content, check, before_effect, is_resolved=is_resolved)
         return await asyncio.to_thread(self._guard, path, "write", write)
@@ -196,7 +196,8 @@ class Workspace:
             except FileNotFoundError:
                 old, before = b"", None
             old_text, form = _known(old)
-            if check is not None and not check(None if before is None else old_text):
+            is_text = before is None or old_text is not None
+            if check is not None and not (is_text and check(None if before is None else old_text)):
                 raise Changed(f"{shown(path)} has changed in the meantime; read it again", path=path)
             data = _encoded(content, form, path)
             self._check_size(len(data), path, "the new text")
