@@ -18,7 +18,9 @@ from pilothouse.hub.editors import Editor
 from pilothouse.hub.errors import HubError
 from pilothouse.hub.hub import Hub
 from pilothouse.hub.session import HubSession
+from pilothouse.hub.standing import StandingRules
 from pilothouse.hub.workspace import Workspace
+from pilothouse.model.policy import Rule, parse_policy
 from tests.support.hubs import PATIENCE, approval_asked, facts, history, until
 from tests.support.rogue import REFUSED, Tally, ask, deny, do, rogue_hub, run_turn
 
@@ -99,6 +101,31 @@ async def test_a_write_does_not_reach_the_file_of_a_swapped_link(
         await run_turn(hub, session, SWAP_FILE.format(p=project, ask=asked))
         assert (project / "b.txt").read_text() == "b\n"
         tally(REFUSED, 1)
+
+
+@pytest.mark.parametrize("has_editor", [False, True])
+async def test_a_read_does_not_reach_the_denied_file_of_a_swapped_link(
+    hub: Hub, session: HubSession, project: Path, has_editor: bool, monkeypatch: pytest.MonkeyPatch, tally: Tally
+) -> None:
+    (project / "a.txt").write_text("a\n")
+    (project / ".env").write_text("secret\n")
+    (project / "link").symlink_to("a.txt")
+    session.set_policy(parse_policy({"deny": {"reads": [".env"]}}))
+    if has_editor:
+        read = lambda _, params: {"content": Path(params["path"]).read_text()}  # noqa: E731
+        session.attach_editor(make_editor(read, reads=True)[0])
+    rules = StandingRules.rules
+
+    async def swap(self: StandingRules) -> list[Rule]:
+        found = await rules(self)
+        (project / "link").unlink()
+        (project / "link").symlink_to(".env")
+        return found
+
+    monkeypatch.setattr(StandingRules, "rules", swap)
+    turn = await run_turn(hub, session, do("fs/read_text_file", path="link"))
+    assert turn.answers == [{"content": "a\n"}]
+    tally(REFUSED, 1)
 
 
 async def test_a_write_goes_to_the_permitted_file_if_the_editor_leaves_meanwhile(

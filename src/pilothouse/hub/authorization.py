@@ -160,6 +160,13 @@ NO_EFFECTS = Effects()
 NO_DECISIONS = TurnDecisions((), (), NO_EFFECTS, NO_EFFECTS)
 
 
+class PermittedRead(NamedTuple):
+    """A read that no rule denies, of `target` and of no other path; `editor_path` is its name in an editor."""
+
+    target: str
+    editor_path: str
+
+
 class PermittedWrite(NamedTuple):
     """A write that may be carried out now, to `target` and to no other path; `editor_path` is its name in an editor.
 
@@ -409,12 +416,13 @@ class Authorization:
 
     # -- files --
 
-    async def check_read(self, path: str) -> None:
-        """Check a read against the deny rules. Raises Forbidden."""
+    async def permit_read(self, path: str) -> PermittedRead:
+        """Check a read against the deny rules. Raises Forbidden, WorkspaceError."""
         target = await asyncio.to_thread(self._workspace.resolve, path)
         rules = await self._standing.rules()
         for place in self._paths_for_rules(path, target):
             self._apply_rules(rules, "Read", {"file_path": place})
+        return PermittedRead(str(target), self._editor_path(target))
 
     @asynccontextmanager
     async def permit_write(self, path: str, content: str) -> AsyncIterator[PermittedWrite]:

@@ -93,7 +93,6 @@ class Parts:
             self.questions,
             authorization,
             self.editors,
-            cwd=record.cwd,
             mark=(HUB, hub_id) if hub_id else None,
             on_output=lambda *output: self._listener.printed(*output),  # noqa: PLW0108 - it is made below
             on_end=lambda *ending: self._listener.terminated(*ending),  # noqa: PLW0108

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from ..acp import lenient, schema
@@ -52,7 +51,6 @@ class Serving:
         authorization: Authorization,
         editors: Editors,
         *,
-        cwd: str,
         mark: tuple[str, str] | None = None,
         on_output: Callable[[str, str], None] | None = None,
         on_end: Callable[[str, Ending], None] | None = None,
@@ -62,7 +60,6 @@ class Serving:
         self._questions = questions
         self._authorization = authorization
         self._editors = editors
-        self._cwd = cwd
         self._mark = mark
         self._on_output = on_output
         self._on_end = on_end
@@ -160,11 +157,11 @@ class Serving:
     # -- files --
 
     async def _read(self, request: Any) -> Any:
-        await self._authorization.check_read(request.path)
+        permitted = await self._authorization.permit_read(request.path)
         try:
-            return await self._editors.read(await self._absolute(request, "path"))
+            return await self._editors.read({**to_wire(request), "path": permitted.editor_path})
         except Unable:
-            content = await self._workspace.read_text(request.path, request.line, request.limit)
+            content = await self._workspace.read_text(permitted.target, request.line, request.limit, is_resolved=True)
         self._editors.serving(None)
         return {"content": content}
 
@@ -192,17 +189,6 @@ class Serving:
                     )
         self._editors.serving(None)
         return {}
-
-    async def _absolute(self, request: Any, field: str) -> dict[str, Any]:
-        """A request as an editor gets it: with the path as it was given, which is how the editor knows its file.
-
-        One that goes back up is given as where it leads: what is before a `..` may be a link. Raises WorkspaceError.
-        """
-        params: dict[str, Any] = to_wire(request)
-        given = Path(self._cwd) / (params.get(field) or "")
-        if ".." in given.parts:
-            given = await asyncio.to_thread(self._workspace.resolve, str(given))
-        return {**params, field: str(given)}
 
     # -- terminals --
 
