@@ -500,7 +500,7 @@ class Authorization:
         self._enter_turn()
         act = Effects(edits=(FileEdit(target, None, content),))
         for grant in self._grants:
-            if target in files and grant.covers_write(target, content, current):
+            if grant.covers_write(target, content, current):
                 grant.use(act)
                 return Permit(_new_id(), {"approvalId": grant.request_id}, grant, is_bound_to_base=True)
         if self._denials.includes_file(target, *allowing):
