@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 from pilothouse.adapters.known import PermissionBehavior
+from pilothouse.hub.authorization import Authorization
 from pilothouse.hub.hub import Hub
+from pilothouse.hub.refusals import CannotStart
 from pilothouse.hub.session import HubSession
+from pilothouse.hub.terminals import Terminals
 from pilothouse.model.events import CustomEvent
 from tests.support.hubs import until
-from tests.support.rogue import REFUSED, Tally, ask, do, rogue_hub, run_turn
+from tests.support.rogue import REFUSED, Tally, ask, deny, do, rogue_hub, run_turn
 
 
 def write(path: str, content: str) -> str:
@@ -102,5 +105,74 @@ async def test_a_mode_option_that_the_agent_does_not_change_permits_nothing(
         await session.set_config_option("mode", "ask")
         turn = await run_turn(hub, session, do("terminal/create", **RUN))
     assert (len(first.acts), len(turn.acts)) == (0, 1)
+    assert not (project / "made").exists()
+    tally(REFUSED, 1)
+
+
+# -- denials ----------------------------------------------------------------------------------------------------------
+
+NAMED_LINKS: dict[str, dict[str, Any]] = {
+    "argument": {"kind": "other", "rawInput": {"path": "link", "text": "x\n"}},
+    "location": {"locations": [{"path": "link"}]},
+    "path next to a diff": {"rawInput": {"file_path": "link"}},
+}
+
+
+@pytest.mark.parametrize("shape", NAMED_LINKS)
+async def test_no_mode_writes_the_file_of_a_link_that_a_denied_request_names(
+    hub: Hub, session: HubSession, project: Path, shape: str, tally: Tally
+) -> None:
+    (project / "real").write_text("old\n")
+    (project / "link").symlink_to("real")
+    await session.set_mode("yolo")
+    diff = {"type": "diff", "path": "other", "oldText": None, "newText": "x\n"}
+    asked = ask("c1", **{"title": "Work", "kind": "edit", "content": [diff], **NAMED_LINKS[shape]})
+    turn = await run_turn(hub, session, f"{asked}\n{write('real', 'x' + chr(10))}", deny)
+    assert (project / "real").read_text() == "old\n"
+    assert turn.acts == []
+    tally(REFUSED, 1)
+
+
+async def test_a_second_denied_request_of_the_same_title_keeps_the_words_of_the_first(
+    hub: Hub, session: HubSession, project: Path, tally: Tally
+) -> None:
+    await session.set_mode("yolo")
+    asked = [ask(name, title="Work", kind="edit", content=text(f"I will write {name}.txt")) for name in "ab"]
+    turn = await run_turn(hub, session, "\n".join([*asked, write("a.txt", "x\n")]), deny)
+    assert len(turn.acts) == 1
+    assert not (project / "a.txt").exists()
+    tally(REFUSED, 1)
+
+
+async def test_a_denied_act_that_was_in_progress_and_failed_is_not_covered_again(
+    hub: Hub, session: HubSession, project: Path, monkeypatch: pytest.MonkeyPatch, tally: Tally
+) -> None:
+    start, denied = Terminals.start, asyncio.Event()
+
+    async def fail_after_denial(self: Terminals, *args: Any) -> str:
+        if denied.is_set():
+            return await start(self, *args)
+        (project / "starting").touch()
+        await denied.wait()
+        raise CannotStart("not now")
+
+    deny_effects = Authorization.deny
+
+    def deny_and_set(self: Authorization, *args: Any) -> None:
+        deny_effects(self, *args)
+        denied.set()
+
+    monkeypatch.setattr(Terminals, "start", fail_after_denial)
+    monkeypatch.setattr(Authorization, "deny", deny_and_set)
+    asked = [ask(name, title="Work", kind="execute", rawInput=RUN) for name in ("c1", "c2")]
+    program = (
+        f"{asked[0]}\nimport threading\n"
+        f"act = threading.Thread(target=agent.request, args=('terminal/create',), kwargs={RUN!r}); act.start()\n"
+        f"while not os.path.exists('starting'): time.sleep(0.01)\n{asked[1]}\nact.join()\n"
+    )
+    decisions = [True, False]
+    turn = await run_turn(hub, session, program + do("terminal/create", **RUN), decide=lambda event: decisions.pop(0))
+    assert "error" in turn.answers[-1]
+    assert turn.acts == []
     assert not (project / "made").exists()
     tally(REFUSED, 1)

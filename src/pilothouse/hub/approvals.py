@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -33,7 +34,7 @@ from ..model.policy.calls import needs_exact_arguments
 from ..model.policy.offers import offer_rules, rule_of_offer
 from ..model.records import Option
 from ..model.session import sound
-from .authorization import ActDecision, Authorization, explain_similar, resolve_effects
+from .authorization import ActDecision, Authorization, explain_similar, resolve_effects, resolve_paths
 from .errors import DecidedOtherwise, IllegalCommand, UnknownApproval
 from .harmless_calls import is_foreign_tool
 from .recorder import Recorder
@@ -86,6 +87,8 @@ class Pending:
         self.effects = Effects()
         self.files: Mapping[str, str | None] = {}
         self.real_paths: Mapping[str, str] = {}
+        self.real_names: Sequence[str] = ()
+        """The resolved paths of all files that it names."""
         self.meta: dict[str, Any] = {}
         self.approved = False
         self.grants_acts = True
@@ -151,7 +154,9 @@ class Approvals:
         recorder = self._recorder
         turn = recorder.translator.turn
         pending = Pending(raw, "agent")
-        shown, rules = await self._bind(pending, lambda: recorder.translator.effects_of_request(raw))
+        translator = recorder.translator
+        find = partial(translator.effects_of_request, raw), partial(translator.paths_of_request, raw)
+        shown, rules = await self._bind(pending, *find)
         if recorder.failure is not None:
             raise RequestError.internal_error({"details": NOT_STORABLE})
         if turn not in (None, recorder.translator.turn):  # it ended without waiting for an answer
@@ -184,14 +189,17 @@ class Approvals:
             raise
         return answer
 
-    async def _bind(self, pending: Pending, find_effects: Callable[[], Effects]) -> tuple[Effects, list[Rule]]:
+    async def _bind(
+        self, pending: Pending, find_effects: Callable[[], Effects], find_paths: Callable[[], Sequence[str]]
+    ) -> tuple[Effects, list[Rule]]:
         """Read the files and resolve the paths of a request, so that its approval covers exactly these.
 
-        Returns the effects and the current rules; the caller opens the request without awaiting anything else.
+        `find_paths` returns the paths of all files that it names; a denial covers them as well. Returns the effects and
+        the current rules; the caller opens the request without awaiting anything else.
         """
         for attempt in range(REBINDS + 1):  # again if the call changed while its files were read
-            shown = find_effects()
-            resolved = await asyncio.to_thread(resolve_effects, shown)
+            shown, named = find_effects(), find_paths()
+            resolved, pending.real_names = await asyncio.to_thread(_resolve_all, shown, named)
             files = await self._authorization.read_files(resolved)
             real_paths = {given.path: found.path for given, found in zip(shown.edits, resolved.edits, strict=True)}
             pending.real_paths, pending.effects = real_paths, resolved
@@ -345,7 +353,8 @@ class Approvals:
     async def _renew(self, pending: Pending) -> None:
         """Ask again about a request that was withdrawn because its call changed."""
         translator, call_id = self._recorder.translator, pending.event.tool_call_id
-        shown, rules = await self._bind(pending, lambda: translator.effects_of_call(call_id))
+        find = partial(translator.effects_of_call, call_id), partial(translator.paths_of_call, call_id)
+        shown, rules = await self._bind(pending, *find)
         if pending not in self._renewing:
             return  # cancelled meanwhile
         del self._renewing[pending]
@@ -563,7 +572,8 @@ class Approvals:
         self._settling[pending] = None
         pending.reason = reason
         if not approved:
-            self._authorization.deny(pending.effects, pending.requested.names)
+            names = pending.requested.names
+            self._authorization.deny(pending.effects, names._replace(paths=(*names.paths, *pending.real_names)))
         elif pending.origin == "agent":
             if pending.grants_acts:
                 covered, mentioned = _split_covered(pending)
@@ -605,6 +615,10 @@ class Approvals:
         self._pending.clear()
         self._renewing.clear()
         self._settling.clear()
+
+
+def _resolve_all(effects: Effects, paths: Sequence[str]) -> tuple[Effects, list[str]]:
+    return resolve_effects(effects), resolve_paths(paths)
 
 
 def _split_covered(pending: Pending) -> tuple[Effects, Sequence[CommandAct]]:

@@ -59,6 +59,7 @@ __all__ = [
     "environment_of",
     "explain_similar",
     "resolve_effects",
+    "resolve_paths",
 ]
 
 DIFFERENCE_LINES = 20
@@ -133,11 +134,14 @@ class ActGrant:
         self.used_files |= {edit.path for edit in act.edits}
 
     def revoke(self, denied: Effects) -> None:
-        """Cover nothing any more that was denied since: equal commands, and edits that may have the same result."""
-        self.commands = [act for act in self.commands if act not in denied.commands or act in self.used_commands]
+        """Cover nothing any more that was denied since: equal commands, and edits that may have the same result.
+
+        This holds for an act in progress as well: if it fails, it is not covered again.
+        """
+        self.commands = [act for act in self.commands if act not in denied.commands]
         results = denied.apply_to(self.base)
         for path in denied.group_edits():
-            if path not in self.used_files and _may_be_same(results.get(path), self.results.get(path)):
+            if _may_be_same(results.get(path), self.results.get(path)):
                 self.files.pop(path, None)
 
     def give_back(self, act: Effects) -> None:
@@ -320,7 +324,7 @@ class Authorization:
         for grant in self._grants:
             grant.revoke(effects)
             if grant.is_by_rule and find_similar(grant.effects, effects, named.paths, self._cwd) is not None:
-                grant.commands, grant.files = list(grant.used_commands), {}
+                grant.commands, grant.files = [], {}
 
     def was_denied(self, effects: Effects) -> bool:
         """Whether one of these acts, or any change to one of these files, was denied earlier in this turn."""
@@ -607,7 +611,7 @@ class Authorization:
     def _explain_command(self, act: CommandAct) -> list[str]:
         """Explain how a command differs from those that were allowed in this turn."""
         allowed = [known for grant in self._grants for known in grant.commands]
-        if act in allowed:
+        if any(act in grant.used_commands for grant in self._grants):
             return ["You allowed this command once, and it was run. The agent wants to run it again."]
         if any(act in grant.mentioned for grant in self._grants):
             return ["You allowed this command only together with everything else in its request."]
@@ -721,6 +725,11 @@ def resolve_effects(effects: Effects) -> Effects:
     commands = tuple(act._replace(cwd=_resolve_path(act.cwd), env=environment_of(act.env)) for act in effects.commands)
     edits = tuple(edit._replace(path=_resolve_path(edit.path)) for edit in effects.edits)
     return effects._replace(commands=commands, edits=edits)
+
+
+def resolve_paths(paths: Iterable[str]) -> list[str]:
+    """The same paths with symbolic links resolved."""
+    return list(map(_resolve_path, paths))
 
 
 def _resolve_path(path: str) -> str:

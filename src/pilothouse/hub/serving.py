@@ -213,6 +213,7 @@ class Serving:
         return {"terminalId": terminal_id}
 
     async def _start(self, request: Any, program: PreparedProgram) -> str:
+        self._authorization.check_not_stopped()
         editor = self._editors.first("terminals")
         # an editor may give the name of a program to a shell, which reads an unusual one in another way
         is_odd_program = len(program.words) == 1 and not is_plain_word(request.command)

@@ -60,6 +60,7 @@ __all__ = [
     "has_only_title",
     "judged_input",
     "level_by_title",
+    "list_named_paths",
     "list_other_edits",
     "list_patched",
     "prose_of",
@@ -615,17 +616,26 @@ def find_named_files(call: Call, workspace: str | None) -> NamedFiles:
 
     A call that only reads names none in `paths`.
     """
-    root = workspace or ""
-    raw = call.raw_input if (parsed := parse_json_input(call.raw_input)) is None else parsed
-    named = [edit.path for edit in edits_of(call)] + file_paths(raw)
+    paths = list_named_paths(call, workspace)
+    shown = [call.title, *(block_text([item]) for item in call.content), _to_text(_own_input(call)), *paths]
+    return NamedFiles(paths, "\n".join(shown)[:_MAX_SHOWN], call.title or call.name)
+
+
+def list_named_paths(call: Call, workspace: str | None) -> tuple[str, ...]:
+    """The absolute paths of the files that a call names; none for a call that only reads."""
+    if call.kind in _READING and not edits_of(call):
+        return ()
+    named = [edit.path for edit in edits_of(call)] + file_paths(_own_input(call))
     named += [item.path for item in call.locations or []]
     texts = [(name, text) for name, text, _ in find_texts(call.input)]
     named += [text for name, text in texts if _PATH_MEMBER.search(simplify_key(name))]
-    if call.kind in _READING and not edits_of(call):
-        named = []
-    paths = {absolute_path(_decode_uri(path), root): None for path in named if 0 < len(path) < _LONGEST_PATH}
-    shown = [call.title, *(block_text([item]) for item in call.content), _to_text(raw), *paths]
-    return NamedFiles(tuple(paths)[:_MAX_NAMED], "\n".join(shown)[:_MAX_SHOWN], call.title or call.name)
+    root = workspace or ""
+    paths = (absolute_path(_decode_uri(path), root) for path in named if 0 < len(path) < _LONGEST_PATH)
+    return tuple(dict.fromkeys(paths))[:_MAX_NAMED]
+
+
+def _own_input(call: Call) -> Any:
+    return call.raw_input if (parsed := parse_json_input(call.raw_input)) is None else parsed
 
 
 def _decode_uri(path: str) -> str:

@@ -62,6 +62,7 @@ from .effects import (
     find_named_files,
     has_only_title,
     judged_input,
+    list_named_paths,
     prose_of,
     risk_of,
 )
@@ -399,6 +400,16 @@ class Translator:
         """The effects that a call shows now."""
         call = self._calls.get(call_id)
         return Effects() if call is None else effects_of(call, self.workspace, self.shells)
+
+    def paths_of_request(self, params: Any) -> tuple[str, ...]:
+        """The files that a `session/request_permission` names, before it is recorded."""
+        asked, _ = permission_of(mapping(params))
+        return list_named_paths(self._calls.view_of_request(asked), self.workspace)
+
+    def paths_of_call(self, call_id: str) -> tuple[str, ...]:
+        """The files that a call names now."""
+        call = self._calls.get(call_id)
+        return () if call is None else list_named_paths(call, self.workspace)
 
     def permission(
         self,
