@@ -14,6 +14,8 @@ import pytest
 from msgspec import Raw
 
 from pilothouse.acp.errors import ConnectionClosed, RequestError
+from pilothouse.hub import serving
+from pilothouse.hub.editor_terminals import CALL
 from pilothouse.hub.editors import Editor
 from pilothouse.hub.errors import HubError
 from pilothouse.hub.hub import Hub
@@ -250,6 +252,55 @@ async def test_extensions_are_not_forwarded_after_a_cancel(tmp_path: Path, proje
         await turn
     assert [method for method, _ in calls] == ["_x/first"]
     tally(REFUSED, 1)
+
+
+async def test_no_program_is_started_in_an_editor_after_a_cancel(
+    hub: Hub, session: HubSession, monkeypatch: pytest.MonkeyPatch, tally: Tally
+) -> None:
+    editor, calls = make_editor(lambda method, params: {"terminalId": "t1"}, terminals=True)
+    session.attach_editor(editor)
+    find, cancels = Workspace.directory, list[asyncio.Task[bool]]()
+
+    async def cancel_first(self: Workspace, path: str | None = None) -> Path:
+        if facts(await history(hub.log, session.id), "act_allowed") and not cancels:
+            cancels.append(asyncio.create_task(session.cancel()))
+            await asyncio.sleep(0)  # the turn is cancelled now
+        return await find(self, path)
+
+    monkeypatch.setattr(Workspace, "directory", cancel_first)
+    asked = ask("c1", title="x", kind="execute", rawInput={"command": "ls"})
+    act = "agent.request('terminal/create', command='ls'); result = {'stopReason': 'cancelled'}"
+    turn = await run_turn(hub, session, f"{asked}\n{act}")
+    await asyncio.wait(cancels)
+    assert turn.stop_reason == "cancelled"
+    assert calls == []
+    tally(REFUSED, 1)
+
+
+async def test_a_silent_editor_does_not_delay_a_cancel(
+    hub: Hub, session: HubSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "LAST_ACTS", 0.1)
+    never = asyncio.Event()
+
+    async def handle(method: str, params: dict[str, Any]) -> Any:
+        if method != "terminal/create":
+            await never.wait()
+        return {"terminalId": "t1"}
+
+    editor, calls = make_editor(handle, terminals=True)
+    session.attach_editor(editor)
+    asked = ask("c1", title="x", kind="execute", rawInput={"command": "ls"})
+    act = "agent.request('terminal/create', command='ls'); agent.cancelled.wait()"
+    turn = asyncio.ensure_future(run_turn(hub, session, f"{asked}\n{act}\nresult = {{'stopReason': 'cancelled'}}"))
+    async with asyncio.timeout(PATIENCE):
+        while not any(method == "terminal/wait_for_exit" for method, _ in calls):
+            await asyncio.sleep(0.01)
+    async with asyncio.timeout(CALL / 2):
+        await session.cancel()
+    assert (await turn).stop_reason == "cancelled"
+    assert "terminal/kill" in [method for method, _ in calls]
+    never.set()
 
 
 # -- changed calls ----------------------------------------------------------------------------------------------------

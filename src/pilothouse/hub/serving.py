@@ -36,7 +36,7 @@ CLIENT_CAPABILITIES: Mapping[str, Any] = {
 }
 
 LAST_ACTS = 2.0
-"""Seconds for a write or a start in progress to finish when its turn is cancelled; then it is cancelled too."""
+"""Seconds for a write or a start in progress to finish, or for an editor to end a program, when a turn is cancelled."""
 
 
 class Serving:
@@ -115,8 +115,12 @@ class Serving:
                 await asyncio.wait(late, timeout=LAST_ACTS)
 
     async def _end_terminal(self, terminal_id: str) -> None:
-        with contextlib.suppress(Refusal, RequestError):  # it is gone, or its editor is
-            await (self._lent if terminal_id in self._lent else self._terminals).kill(terminal_id)
+        with contextlib.suppress(Refusal, RequestError, TimeoutError):  # it is gone, or its editor is, or is silent
+            if terminal_id not in self._lent:
+                await self._terminals.kill(terminal_id)
+                return
+            async with asyncio.timeout(LAST_ACTS):
+                await self._lent.kill(terminal_id)
 
     def lose(self, editor: Editor) -> None:
         """An editor leaves the session, and its terminals end."""
