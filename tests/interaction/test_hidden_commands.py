@@ -49,6 +49,21 @@ async def test_no_rule_allows_a_command_that_it_cannot_check(tmp_path: Path, pro
             assert record.request["ruleRefusal"]
 
 
+@pytest.mark.parametrize("name", ["KillShell", "BashOutput"])
+@pytest.mark.parametrize("shape", ["fenced", "prompt", "label", "streamed as text"])
+async def test_a_command_under_the_name_of_a_tool_that_runs_none_is_seen(
+    tmp_path: Path, project: Path, name: str, shape: str
+) -> None:
+    async with rogue_hub(tmp_path / "home") as hub:
+        session = await hub.start_session("rogue", project, policy=DENYING)
+        asked = {"title": name, "name": name, "kind": "execute", "status": "completed", **SHAPES[shape]}
+        program = f"agent.tool('c1', name={name!r}, status='pending')\n{ask('c1', **asked)}\n{ask('c2', **asked)}"
+        turn = await run_turn(hub, session, program, decide=deny)
+        records = await hub.log.approvals.list(session.id)
+        assert [(record.decision or {}).get("resolvedBy") for record in records] == ["policy", "policy"]
+        assert all(event.risk_level == "high" for event in turn.asked)
+
+
 async def test_a_rule_denies_a_command_in_the_text_next_to_another(tmp_path: Path, project: Path) -> None:
     policy = {"autoApprove": {"commands": ["ls"]}, "deny": {"commands": ["rm *"]}}
     content = [{"type": "content", "content": {"type": "text", "text": VICTIM}}]

@@ -177,6 +177,7 @@ def asked_view(call: Call, asked: Any) -> Call:
     for name in ("title", "kind", "content", "locations", "raw_input", "meta", "name", "category"):
         setattr(view, name, getattr(call, name))
     view.merge(asked)
+    view.status = "pending"
     if view.category == "other" or {view.category, call.category} <= _FILES:
         view.name, view.category = call.name, call.category
     view.input = _both(call.input, as_input(view.raw_input))

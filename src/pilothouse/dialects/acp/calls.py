@@ -226,6 +226,7 @@ class Calls:
         if call is None or call.ended:
             call = Call(asked.tool_call_id, self._stream.now)
             call.merge(asked)
+            call.status = "pending"
             return call
         return asked_view(call, asked)
 

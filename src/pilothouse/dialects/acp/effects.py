@@ -70,7 +70,7 @@ __all__ = [
 NOT_SHOWN = "The agent did not show its command."
 _EDITOR_VERBS = frozenset({"view", "create", "str_replace", "insert", "undo_edit", "write"})
 _FENCE_START = re.compile(r"[ \t]*(`{3,}|~{3,})")
-_STOPPERS = frozenset({"KillShell", "BashOutput"})  # tools for a shell that runs already; they have no command
+_STOPPERS = frozenset({"KillShell", "BashOutput"})  # tools for a shell that runs already
 _PROMPT_LINE = re.compile(r"^[ \t]*\$[ \t]+(\S.*)$", re.MULTILINE)
 _PROMPT = re.compile(r"^[ \t]*\$[ \t]+", re.MULTILINE)
 _NAMED_LINE = re.compile(r"^[ \t]*(?:command|cmd)[ \t]*:[ \t]*(\S.*)$", re.MULTILINE | re.IGNORECASE)
@@ -147,6 +147,10 @@ def commands_of(call: Call) -> FoundCommands | None:
 def _only_stops(call: Call) -> bool:
     """Whether a call is of a tool for a shell that runs already, and shows nothing else that may run."""
     if canonical_name(call.name) not in _STOPPERS or find_other_texts(call.input, []):
+        return False
+    # after the request its content is output
+    texts = [_read_description(block_text([item])).rest for item in call.content if call.status == "pending"]
+    if any(True for _ in _commands_in_texts(texts)):
         return False
     title = call.title.strip()
     return title in ("", call.name) or known(title) is not None or _is_plain_prose(title)
