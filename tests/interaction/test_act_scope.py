@@ -176,3 +176,20 @@ async def test_a_denied_act_that_was_in_progress_and_failed_is_not_covered_again
     assert turn.acts == []
     assert not (project / "made").exists()
     tally(REFUSED, 1)
+
+
+@pytest.mark.parametrize("command", ["mv sub2 sub", "rm -rf ./sub", "cp -r sub2/. sub", "tar -xf sub2.tar -C sub"])
+async def test_no_mode_replaces_the_directory_of_a_denied_file(
+    hub: Hub, session: HubSession, project: Path, command: str, tally: Tally
+) -> None:
+    (project / "sub" / "a.txt").write_text("old\n")
+    (project / "sub2").mkdir()
+    (project / "sub2" / "a.txt").write_text("new\n")
+    await session.set_mode("yolo")
+    asked = ask("c1", title="Edit", kind="edit", rawInput={"file_path": "sub/a.txt", "content": "new\n"})
+    acts = [do("terminal/create", command="ls sub"), do("terminal/create", command=command)]
+    turn = await run_turn(hub, session, "\n".join([asked, *acts]), deny)
+    (act,) = turn.acts
+    assert act.notes[-1] == "You denied something similar in this turn: `sub/a.txt`."
+    assert (project / "sub" / "a.txt").read_text() == "old\n"
+    tally(REFUSED, 1)

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from ..dialects.acp import NamedFiles
 from ..model.acts import CommandAct, Effects, format_act, merge_effects
 from ..model.policy.sharp import INTERPRETERS, known_name
+from ..model.risk import assess_command
 from ..model.shell import Script, parse
 from ..model.tools import exact_path
 
@@ -97,8 +98,13 @@ def find_similar(act: Effects, denied: Effects, files: Iterable[str], root: str)
         is_near = any(len(one) > 2 and includes_words(words, {one}) for one in operands)
         if is_same or is_near or is_unclear or written & known:
             return text
+    has_effects = any(assess_command(text, root).level != "low" for text, _ in scripts)
     for path in names:
-        if is_unclear or includes_words(words, {Path(path).name.lower()}):
+        # a directory that is moved, deleted or filled takes its files with it
+        inside = Path(path).is_relative_to(root) and has_effects
+        directories = Path(path).relative_to(root).parts[:-1] if inside else ()
+        is_named = any(includes_words(words, {name.lower()}) for name in (Path(path).name, *directories))
+        if is_unclear or is_named:
             return exact_path(path, root)
     return None
 
