@@ -14,8 +14,9 @@ from pilothouse.hub.hub import Hub
 from pilothouse.hub.refusals import CannotStart
 from pilothouse.hub.session import HubSession
 from pilothouse.hub.terminals import Terminals
-from pilothouse.model.events import CustomEvent
-from tests.support.hubs import until
+from pilothouse.model.events import ApprovalRequestedEvent, CustomEvent
+from pilothouse.model.policy import parse_policy
+from tests.support.hubs import approval_asked, check, history, until
 from tests.support.rogue import REFUSED, Tally, ask, deny, do, rogue_hub, run_turn
 
 
@@ -192,4 +193,50 @@ async def test_no_mode_replaces_the_directory_of_a_denied_file(
     (act,) = turn.acts
     assert act.notes[-1] == "You denied something similar in this turn: `sub/a.txt`."
     assert (project / "sub" / "a.txt").read_text() == "old\n"
+    tally(REFUSED, 1)
+
+
+# -- while the user is asked ------------------------------------------------------------------------------------------
+
+
+async def test_a_second_request_that_changes_the_call_withdraws_the_first(hub: Hub, session: HubSession) -> None:
+    first = ask("c1", title="List files", kind="execute")
+    second = ask("c1", title="List files", kind="execute", rawInput={"command": "rm -rf victim"})
+    program = [
+        "import threading",
+        "agent.tool('c1', kind='execute', status='pending')",
+        f"one = threading.Thread(target=lambda: {first}); one.start()",
+        "while not os.path.exists('asked'): time.sleep(0.01)",
+        f"two = threading.Thread(target=lambda: {second}); two.start()",
+        "one.join(); two.join()",
+    ]
+    prompt = await session.send("\n".join(program))
+    asked = [await approval_asked(session)]
+    (Path(session.cwd) / "asked").touch()
+    for _ in range(2):
+        asked.append(await approval_asked(session, asked[-1].seq))
+    assert ["rm -rf victim" in str(event.preview) for event in asked] == [False, True, True]
+    record = await hub.log.approvals.get(asked[0].request_id)
+    assert record.decision is not None
+    assert record.decision["resolvedBy"] == "cancelled"
+    for event in asked[1:]:
+        await session.decide(event.request_id, approved=False)
+    await prompt.done
+
+
+ACTS = {"write": write("made", "x\n"), "command": do("terminal/create", **RUN)}
+
+
+@pytest.mark.parametrize("kind", ACTS)
+async def test_a_rule_that_is_set_while_the_user_is_asked_denies_the_act(
+    hub: Hub, session: HubSession, project: Path, kind: str, tally: Tally
+) -> None:
+    def allow_under_rule(event: ApprovalRequestedEvent) -> bool:
+        session.set_policy(parse_policy({"deny": {"writes": ["made"], "commands": ["touch *"]}}))
+        return True
+
+    turn = await run_turn(hub, session, ACTS[kind], decide_acts=allow_under_rule)
+    assert "error" in turn.answers[-1]
+    assert not (project / "made").exists()
+    check(await history(hub.log, session.id))
     tally(REFUSED, 1)

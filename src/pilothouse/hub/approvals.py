@@ -164,6 +164,7 @@ class Approvals:
             recorder.note("permission_too_late", {"request": request, "turnId": turn})
             return dict(CANCELLED)
         self._open(pending, shown, rules, request_id=request_id)
+        self.withdraw_changed()  # the request may have changed a call that others ask about
         return await self._wait(pending)
 
     async def ask_about_act(

@@ -525,7 +525,7 @@ class Authorization:
             "locations": [{"path": one} for one in dict.fromkeys((target, *allowing))],
         }
         notes = [*self._explain_write(target, content), *explain_similar(similar)]
-        return await self._ask_user(call, act, notes, files, {"path": path})
+        return await self._ask_user(call, act, notes, files, {"path": path}, partial(self._find_write_rules, allowing))
 
     def _explain_write(self, target: str, content: str) -> list[str]:
         """Explain how a write differs from the changes that were allowed in this turn."""
@@ -606,7 +606,11 @@ class Authorization:
             return Permit(_new_id(), {"mode": mode})
         call = {"title": command, "kind": "execute", "rawInput": tool_input}
         notes = [*self._explain_command(act), *explain_similar(similar)]
-        return await self._ask_user(call, effects, notes, {}, {"command": command})
+
+        async def check_rules() -> None:
+            self._apply_rules(await self._standing.rules(), "Bash", tool_input)
+
+        return await self._ask_user(call, effects, notes, {}, {"command": command}, check_rules)
 
     def _explain_command(self, act: CommandAct) -> list[str]:
         """Explain how a command differs from those that were allowed in this turn."""
@@ -642,14 +646,25 @@ class Authorization:
         notes: list[str],
         files: Mapping[str, str | None],
         facts: dict[str, Any],
+        check_rules: Callable[[], Awaitable[object]],
     ) -> Permit:
-        """Ask about an act that has no permission yet. Raises Forbidden if it is denied, or if its turn ends."""
+        """Ask about an act that has no permission yet. Raises Forbidden if it is denied, or if its turn ends.
+
+        `check_rules` raises Forbidden if a rule denies it, which may have been set in the meantime.
+        """
         translator = self._recorder.translator
         own, turn = translator.find_call(act), translator.turn
         call_id = own or _new_id()
         entry = None if own else call_id
         name = "Write" if act.edits else "Bash"
         answer = await self.ask({"toolCallId": call_id, "status": "pending", **call}, act, notes, files)
+        try:
+            if answer.approved:
+                await check_rules()
+        except Forbidden:
+            if entry is not None:
+                self.end_entry(entry, "failed")
+            raise
         is_over = turn != self._recorder.translator.turn or self.stopped is not None
         if not answer.approved or is_over:
             if entry is not None:
