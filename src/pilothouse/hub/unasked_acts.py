@@ -78,7 +78,10 @@ class Request(NamedTuple):
 
 
 class Record:
-    """The requests of one call in this turn. An id that is used again gets a new record."""
+    """The requests of one call in this turn. An id that is used again gets a new record.
+
+    `is_excused`: when it was judged it had done nothing yet, so a late report of its agent counts.
+    """
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
@@ -249,17 +252,16 @@ class UnaskedActs:
         has_proof = not is_done and await self._has_proof_of_effects(call)
         decided, is_undecided = self._decisions_about(call)
         if decided and decided[-1].approved is False and not self._was_done_before(call, decided[-1]):
-            return {"denied": True} if self._acted_after_denial(call, decided[-1], has_proof) else self._excuse(call)
+            call.record.is_excused = not self._acted_after_denial(call, decided[-1], has_proof)
+            return None if call.record.is_excused else {"denied": True}
         if self._use_permissions(call):
             return None
         if not is_done and not has_proof:
             assert call.error is not None
-            if is_undecided or (call.error.error.code in _ABANDONED and not call.last.has_begun):
-                return self._excuse(call)  # the agent was still waiting, or had not started
-            if self._was_refused(effects):
-                return self._excuse(call)  # the hub did not do it
-            if call.last.is_late:
-                return None
+            is_waiting = is_undecided or (call.error.error.code in _ABANDONED and not call.last.has_begun)
+            call.record.is_excused = is_waiting or self._was_refused(effects)
+            if call.record.is_excused or call.last.is_late:
+                return None  # the agent was still waiting or had not started, or the hub did not do it
         if self._authorization.was_denied(effects) and (is_done or has_proof):
             return {"denied": True}
         if self._authorization.is_covered_by_mode(effects):
@@ -273,10 +275,6 @@ class UnaskedActs:
     def _was_done_before(self, call: EndedCall, denial: Approval) -> bool:
         """Whether the user denied only more than this call shows, such as doing it again through the hub."""
         return denial.origin == "hub" and self._find_permissions(call) is not None
-
-    def _excuse(self, call: EndedCall) -> None:
-        """Do not flag a call that did nothing so far. If it was closed for its agent, its own end may come later."""
-        call.record.is_excused = True
 
     def _decisions_about(self, call: EndedCall) -> tuple[list[Approval], bool]:
         """The decided requests of a call in their order, and whether it was asked about and never decided."""
