@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pilothouse.hub.errors import NotStored
+from pilothouse.hub.errors import DecidedOtherwise, NotStored
 from pilothouse.log.errors import LogFull
 from pilothouse.log.memory import MemoryLog
 from pilothouse.log.records import Change
@@ -139,3 +139,23 @@ async def test_an_approval_that_could_not_be_stored_permits_nothing_in_the_next_
         turn = await run_turn(hub, session, do("terminal/create", command="ls"))
         assert len(turn.acts) == 1
         assert facts(await history(log, session.id), "act_allowed") == []
+
+
+async def test_an_approval_that_was_pending_when_the_log_failed_can_be_closed(project: Path) -> None:
+    log = FullLog()
+    async with rogue_hub(log=log) as hub, asyncio.timeout(PATIENCE):
+        session = await hub.start_session("rogue", project)
+        prompt = await session.send(ask("c1", title="List", kind="execute", rawInput={"command": "touch made"}))
+        event = await approval_asked(session)
+        log.full = True
+        session.rename("no room for this")
+        with pytest.raises(NotStored):
+            await prompt.done
+        with pytest.raises(NotStored):
+            await session.decide(event.request_id, approved=True)
+        assert len(await hub.approvals()) == 1
+        log.full = False
+        with pytest.raises(DecidedOtherwise):
+            await session.decide(event.request_id, approved=True)
+        assert await hub.approvals() == []
+        check(await history(log, session.id))

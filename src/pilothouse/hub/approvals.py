@@ -407,6 +407,8 @@ class Approvals:
             raise IllegalCommand(message, approvalId=request_id)
         pending = self._pending.get(request_id)
         if pending is None:
+            if self._recorder.translator.turn is None:
+                await self._recorder.mend()  # after a failure of the log it may be stored as pending
             await self._recorder.commit()
             return await self._decided(request_id, approved, option_id, remember)
         event = pending.event
