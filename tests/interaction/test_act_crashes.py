@@ -9,7 +9,9 @@ import asyncio
 import contextlib
 import itertools
 import os
+import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -20,7 +22,7 @@ from pilothouse.log.errors import LogFull
 from pilothouse.log.memory import MemoryLog
 from pilothouse.log.records import Change
 from pilothouse.model.events import Event
-from tests.support import dying_hub
+from tests.support import dying_hub, stressed_hub
 from tests.support.dying_hub import POINTS, PROGRAMS
 from tests.support.hubs import PATIENCE, FullLog, approval_asked, check, facts, history
 from tests.support.rogue import allow, ask, do, rogue_hub, run_turn
@@ -159,3 +161,49 @@ async def test_an_approval_that_was_pending_when_the_log_failed_can_be_closed(pr
             await session.decide(event.request_id, approved=True)
         assert await hub.approvals() == []
         check(await history(log, session.id))
+
+
+SEEDS = range(60 if os.environ.get("PILOTHOUSE_SOAK") else 4)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_a_hub_killed_at_random_did_only_what_was_approved(
+    tmp_path: Path, project: Path, seed: int, tally: Callable[[str, int], None]
+) -> None:
+    home = tmp_path / "home"
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, stressed_hub.__file__, str(home), str(project), str(seed)),
+        stdout=asyncio.subprocess.PIPE,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}"},
+    )
+    async with asyncio.timeout(PATIENCE):
+        output, _ = await process.communicate()
+    assert process.returncode == -9
+    made = Counter((project / "made").read_text().split() if (project / "made").exists() else ())
+    made += Counter(path.name.removeprefix("word-") for path in project.glob("word-*"))
+    permitted: Counter[str] = Counter()
+    async with rogue_hub(home) as hub, asyncio.timeout(PATIENCE):
+        assert await hub.approvals() == []
+        for record in (await hub.sessions()).sessions:
+            events = await history(hub.log, record.id)
+            check(events)
+            undone = {fact["actId"] for fact in facts(events, "act_undone")}
+            used = [fact["approvalId"] for fact in facts(events, "act_allowed") if fact["actId"] not in undone]
+            assert len(set(used)) == len(used)
+            approved: set[str] = set()
+            for event in events:
+                if event.type == "approval:resolved" and event.approved:  # type: ignore[attr-defined]
+                    approved.add(event.request_id)  # type: ignore[attr-defined]
+                if getattr(event, "event_name", "") == "act_allowed":
+                    fact = event.data  # type: ignore[attr-defined]
+                    assert fact["approvalId"] in approved
+                    if fact["actId"] not in undone:
+                        permitted.update(re.findall(r"w\d+x\d+", fact.get("command") or fact["path"]))
+        assert made <= permitted
+        for line in output.decode().splitlines():
+            request_id, told = line.split()
+            decision = (await hub.log.approvals.get(request_id)).decision
+            assert decision is not None
+            assert decision["approved"] is (told == "1")
+    tally("acts of hubs killed at random, all of them approved", made.total())
