@@ -164,7 +164,7 @@ class Approvals:
             recorder.note("permission_too_late", {"request": request, "turnId": turn})
             return dict(CANCELLED)
         self._open(pending, shown, rules, request_id=request_id)
-        self.withdraw_changed()  # the request may have changed a call that others ask about
+        self.withdraw_changed(pending.event.tool_call_id)  # others may ask about this call as it was before
         return await self._wait(pending)
 
     async def ask_about_act(
@@ -331,10 +331,10 @@ class Approvals:
         )
         return True
 
-    def withdraw_changed(self) -> None:
-        """Withdraw the requests whose call has other effects now than they show. The user is asked again."""
+    def withdraw_changed(self, call_id: str | None = None) -> None:
+        """Withdraw the requests (all, or of one call) whose call has other effects now. The user is asked again."""
         recorder = self._recorder
-        for request_id in recorder.translator.find_changed_requests():
+        for request_id in recorder.translator.find_changed_requests(call_id):
             pending = self._pending.get(request_id)
             if pending is None or pending.origin != "agent":
                 continue

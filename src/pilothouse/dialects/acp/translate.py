@@ -500,12 +500,13 @@ class Translator:
         """The effects that a call showed when it ended, once. Call this right after the update that ended it."""
         return self._calls.ended_effects.pop(call_id, None)
 
-    def find_changed_requests(self) -> list[str]:
-        """The open requests whose call has other effects now than they show."""
+    def find_changed_requests(self, call_id: str | None = None) -> list[str]:
+        """The open requests whose call has other effects now than they show; of all calls, or of one."""
         changed = []
         for request_id, requested in self.requested.items():
             call = self._calls.get(requested.call_id)
-            if call is None or call.ended or request_id not in self._approvals:
+            is_other = call_id not in (None, requested.call_id)
+            if call is None or is_other or call.ended or request_id not in self._approvals:
                 continue
             now = effects_of(call, self.workspace, self.shells)
             if requested.is_changed(now):
