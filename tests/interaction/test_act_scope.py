@@ -240,3 +240,21 @@ async def test_a_rule_that_is_set_while_the_user_is_asked_denies_the_act(
     assert not (project / "made").exists()
     check(await history(hub.log, session.id))
     tally(REFUSED, 1)
+
+
+NO_OBJECTS = [
+    ("params", None),
+    ("params", []),
+    ("params", "x"),
+    ("params.toolCall", {}),
+    ("params.toolCall", {"toolCall": []}),
+]
+
+
+@pytest.mark.parametrize(("field", "params"), NO_OBJECTS)
+async def test_a_request_that_shows_nothing_is_an_error(hub: Hub, session: HubSession, field: str, params: Any) -> None:
+    message = {"id": 900, "method": "session/request_permission", "params": params}
+    turn = await run_turn(hub, session, f"agent.send({message!r}); agent.say(json.dumps(agent.wait(900)))")
+    assert turn.asked == []
+    error = turn.answers[0]["error"]
+    assert (error["code"], error["data"]["field"]) == (-32602, field)

@@ -129,8 +129,11 @@ class Serving:
     async def answer(self, method: str, params: Any, raw: bytes) -> Any:
         """The result of a request of the agent. Raises RequestError."""
         if method == "session/request_permission":
+            _check_object(params, "params")
+            _check_object(params.get("toolCall"), "params.toolCall")
             return await self._approvals.ask(raw)
         if method == "elicitation/create":
+            _check_object(params, "params")
             return await self._questions.ask(raw)
         if method.startswith("_"):
             return await self._extension(method, params)
@@ -288,6 +291,12 @@ def _editor_params(request: Any, program: PreparedProgram) -> dict[str, Any]:
     if request.output_byte_limit is not None:
         params["outputByteLimit"] = request.output_byte_limit
     return params
+
+
+def _check_object(value: Any, field: str) -> None:
+    """Raises RequestError for anything but an object: the user would be asked about nothing."""
+    if not isinstance(value, dict):
+        raise RequestError.invalid_params({"field": field, "reason": "expected an object"})
 
 
 def _names_session(*values: Any) -> bool:
