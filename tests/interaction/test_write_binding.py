@@ -137,6 +137,15 @@ async def test_an_editor_without_reads_gets_no_text_for_a_file_that_changed(
     assert calls == []
 
 
+async def test_the_preview_shows_the_text_of_the_editor_that_writes(
+    hub: Hub, session: HubSession, project: Path
+) -> None:
+    session.attach_editor(make_editor(lambda method, params: {"content": "mine\n"}, reads=True, writes=True)[0])
+    session.attach_editor(make_editor(lambda method, params: {"content": "other\n"}, reads=True)[0])
+    turn = await run_turn(hub, session, write("a.txt", "new\n"))
+    assert "-mine" in str(turn.acts[0].preview)
+
+
 async def test_an_allowed_write_that_failed_can_be_repeated(hub: Hub, session: HubSession, project: Path) -> None:
     (project / "made").mkdir()
     program = [write("made", "x\n"), "os.rmdir('made')", write("made", "x\n")]

@@ -150,11 +150,12 @@ class Editors:
         return answer
 
     async def peek(self, path: str, until: float) -> str | None:
-        """The text of a file as the agent's editor has it, for a comparison; None if no editor returns it in time.
+        """The text of a file that a write would replace in an editor; None if no editor returns it in time.
 
         `until` is a time of the event loop.
         """
-        editor = self.first("reads")
+        writer = self.first("writes")
+        editor = writer if writer is not None and writer.reads else self.first("reads")
         seconds = until - asyncio.get_running_loop().time()
         if editor is None or seconds <= 0:
             return None
