@@ -17,6 +17,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
+import sys
 from dataclasses import dataclass
 from itertools import islice
 
@@ -84,10 +85,11 @@ def cut_lines(text: str, line: int | None, limit: int | None) -> str:
     """`limit` lines from the 1-based `line` on; beyond the end there is nothing. LF, CRLF and CR end a line."""
     if line is None and limit is None:
         return text
-    start = max(line or 1, 1) - 1
+    start = min(max(line or 1, 1) - 1, sys.maxsize)
+    stop = None if limit is None else min(start + max(limit, 0), sys.maxsize)
     # not splitlines: it also splits at form feeds and other characters that no editor counts as the end of a line
     lines = io.StringIO(text, newline="")
-    return "".join(islice(lines, start, None if limit is None else start + max(limit, 0)))
+    return "".join(islice(lines, start, stop))
 
 
 def _unmarked(data: bytes) -> tuple[str, str]:

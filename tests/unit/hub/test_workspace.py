@@ -114,6 +114,8 @@ async def test_a_file_is_read_by_absolute_and_by_relative_path(files: Workspace,
         (99, 5, ""),
         (1, 0, ""),
         (-3, -1, ""),
+        (2**64, None, ""),
+        (1, 2**64, "one\ntwo\nthree\n"),
     ],
 )
 async def test_line_is_one_based_and_limit_counts_lines(
