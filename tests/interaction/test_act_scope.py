@@ -196,6 +196,25 @@ async def test_no_mode_replaces_the_directory_of_a_denied_file(
     tally(REFUSED, 1)
 
 
+FLOODS = {
+    "files": ask("c1", title="Work", kind="other", rawInput={"paths": [*(f"{n:0200}" for n in range(1100)), "made"]}),
+    "requests": "\n".join(ask(f"c{n}", title=f"Work {n}", kind="edit", content=text(f"{n}")) for n in range(100))
+    + "\n"
+    + ask("c", title="Work", kind="edit", content=text("I will write made")),
+}
+
+
+@pytest.mark.parametrize("flood", FLOODS)
+async def test_no_mode_allows_what_too_many_denials_leave_unknown(
+    hub: Hub, session: HubSession, project: Path, flood: str, tally: Tally
+) -> None:
+    await session.set_mode("yolo")
+    turn = await run_turn(hub, session, f"{FLOODS[flood]}\n{write('made', 'x' + chr(10))}", deny)
+    assert len(turn.acts) == 1
+    assert not (project / "made").exists()
+    tally(REFUSED, 1)
+
+
 # -- while the user is asked ------------------------------------------------------------------------------------------
 
 

@@ -131,7 +131,7 @@ MUTANTS = (
         16,
         "a call may change while its request is pending",
         "hub/listening.py",
-        "                    await self._approvals.renew_changed()\n",
+        "                    self._approvals.withdraw_changed()\n",
         "                    pass\n",
     ),
     Mutant(

@@ -36,6 +36,8 @@ class Denials:
         self._others: dict[str, None] = {}
         self._files: dict[str, None] = {}
         self._texts: list[tuple[str, set[str]]] = []
+        self._cut: str | None = None
+        """The title of a denied request that is not remembered as a whole, so any act may repeat it."""
 
     def add(self, effects: Effects, named: NamedFiles = NO_FILES) -> None:
         """Record a denied request: its acts, and the files that it names."""
@@ -43,8 +45,11 @@ class Denials:
         self._files |= dict.fromkeys([*(edit.path for edit in effects.edits), *named.paths])
         if effects.other and not effects.commands and not effects.edits:
             self._others[effects.other] = None
-        if len(self._texts) < MOST_TEXTS:
+        is_remembered = len(self._texts) < MOST_TEXTS
+        if is_remembered:
             self._texts.append((named.title, split_words(unquote(named.text))))
+        if named.is_cut or not is_remembered:
+            self._cut = named.title
 
     def lift(self, effects: Effects) -> None:
         """The user approved these acts after all. Other changes to their files stay denied."""
@@ -76,7 +81,7 @@ class Denials:
         if similar is not None:
             return similar
         written = {Path(edit.path).name.lower() for edit in act.edits}
-        return next((title for title, words in self._texts if written & words), None)
+        return next((title for title, words in self._texts if written & words), self._cut)
 
 
 def find_similar(act: Effects, denied: Effects, files: Iterable[str], root: str) -> str | None:

@@ -608,11 +608,15 @@ def format_line(command: ShownCommand, where: str | None) -> str:
 
 
 class NamedFiles(NamedTuple):
-    """The files that a request names. `paths` are absolute; `text` is all that it shows, `title` its first line."""
+    """The files that a request names. `paths` are absolute; `text` is all that it shows, `title` its first line.
+
+    `is_cut`: it names more files than `paths` has.
+    """
 
     paths: tuple[str, ...] = ()
     text: str = ""
     title: str = ""
+    is_cut: bool = False
 
 
 def find_named_files(call: Call, workspace: str | None) -> NamedFiles:
@@ -622,11 +626,12 @@ def find_named_files(call: Call, workspace: str | None) -> NamedFiles:
     """
     paths = list_named_paths(call, workspace)
     shown = [call.title, *(block_text([item]) for item in call.content), _to_text(_own_input(call)), *paths]
-    return NamedFiles(paths, "\n".join(shown)[:_MAX_SHOWN], call.title or call.name)
+    is_cut = len(paths) > _MAX_NAMED
+    return NamedFiles(paths, "\n".join(shown)[:_MAX_SHOWN], call.title or call.name, is_cut)
 
 
 def list_named_paths(call: Call, workspace: str | None) -> tuple[str, ...]:
-    """The absolute paths of the files that a call names; none for a call that only reads."""
+    """The absolute paths of the files that a call names, one more than counts; none for a call that only reads."""
     if call.kind in _READING and not edits_of(call):
         return ()
     named = [edit.path for edit in edits_of(call)] + file_paths(_own_input(call))
@@ -635,7 +640,7 @@ def list_named_paths(call: Call, workspace: str | None) -> tuple[str, ...]:
     named += [text for name, text in texts if _PATH_MEMBER.search(simplify_key(name))]
     root = workspace or ""
     paths = (absolute_path(_decode_uri(path), root) for path in named if 0 < len(path) < _LONGEST_PATH)
-    return tuple(dict.fromkeys(paths))[:_MAX_NAMED]
+    return tuple(dict.fromkeys(paths))[: _MAX_NAMED + 1]
 
 
 def _own_input(call: Call) -> Any:
