@@ -225,7 +225,8 @@ def describe_option(option: Option) -> str:
     if labelled.is_misleading:
         effect = "allows the request" if option.kind.startswith("allow") else "denies the request"
         return f"{labelled.label}. The agent labels this “{own}”, but it {effect}."
-    return f"{labelled.label}. Agent's option: {own}" if own else labelled.label
+    is_same = own.casefold() == labelled.label.casefold()
+    return labelled.label if not own or is_same else f"{labelled.label}. Agent's option: {own}"
 
 
 # -- questions ----------------------------------------------------------------------------------------------------

@@ -130,6 +130,13 @@ def test_variables_and_another_directory_are_shown() -> None:
     assert asked.preview.working_dir == "/elsewhere"
 
 
+def test_a_variable_with_an_odd_name_is_quoted() -> None:
+    asked = only(
+        Drive().ask("c1", kind="execute", rawInput={"command": "make", "env": {"A; x": "1"}}), "approval:requested"
+    )
+    assert asked.preview.command == "'A; x'=1 make"
+
+
 def test_an_edit_that_also_carries_a_command_shows_both() -> None:
     raw = {"file_path": "/work/app/a", "content": "x\n", "command": VICTIM}
     diff = {"type": "diff", "path": "/work/app/a", "oldText": None, "newText": "x\n"}

@@ -153,6 +153,8 @@ async def test_explanation_marks_labels_of_the_agent_as_the_agents() -> None:
 def test_misleading_option_that_denies_is_flagged() -> None:
     option = Option(option_id="n", name="Allow", kind="reject_once")
     assert describe_option(option) == "Deny. The agent labels this “Allow”, but it denies the request."
+    same = Option(option_id="x", name="allow once", kind="allow_once")
+    assert describe_option(same) == "Allow once"
 
 
 # -- always -------------------------------------------------------------------------------------------------------

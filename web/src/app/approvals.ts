@@ -107,11 +107,17 @@ export function environmentOf(input: Json | undefined): string[] {
 }
 
 function variablesOf(value: Json | undefined): string[] {
-  if (isObject(value)) return Object.entries(value).map(([name, one]) => `${name}=${printValue(one)}`);
+  if (isObject(value)) return Object.entries(value).map(([name, one]) => printVariable(name, one));
   if (!Array.isArray(value)) return typeof value === "string" && value ? [value] : [];
   return value.map((one) =>
-    isObject(one) && typeof one["name"] === "string" ? `${one["name"]}=${printValue(one["value"])}` : printValue(one),
+    isObject(one) && typeof one["name"] === "string" ? printVariable(one["name"], one["value"]) : printValue(one),
   );
+}
+
+/** One line for each variable: a line break is written as `\n`, so that no value looks like another variable. */
+function printVariable(name: string, value: Json | undefined): string {
+  const text = `${name}=${printValue(value)}`;
+  return /[\n\r]/.test(text) ? JSON.stringify(text) : text;
 }
 
 const printValue = (value: Json | undefined): string =>

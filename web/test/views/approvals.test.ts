@@ -78,6 +78,15 @@ test("a command with variables is shown once", async () => {
   expect(place.all("pre").map((one) => one.textContent)).toEqual(["A=1 make", "A=1"]);
 });
 
+test("a variable with a line break does not look like two", async () => {
+  const toolInput = { command: "make", env: [{ name: "A", value: "1\nPATH=/tmp" }] };
+  const preview = { type: "command", command: "A='1\nPATH=/tmp' make", workingDir: "/home/ada/project" } as const;
+  waiting([withRequest({ preview, toolInput, description: "Try it", origin: "hub" })]);
+  await pass(50);
+  expect(place.all("pre").at(-1)?.textContent).toBe('"A=1\\nPATH=/tmp"');
+  expect(place.text).not.toContain("Agent's description");
+});
+
 test("a tap in the first moments decides nothing", async () => {
   waiting([approvalRow("a1")]);
   await pass(300);

@@ -123,7 +123,7 @@ class FoundCommands(NamedTuple):
 
 def format_command(command: ShownCommand) -> str:
     """A command with its environment variables, as shell text."""
-    return " ".join([*(f"{name}={shlex.quote(value)}" for name, value in command.env), command.text])
+    return " ".join([*(f"{shlex.quote(name)}={shlex.quote(value)}" for name, value in command.env), command.text])
 
 
 def is_editor_verb(raw: object) -> bool:

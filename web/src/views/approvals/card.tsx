@@ -60,7 +60,7 @@ export function ApprovalCard({ approval, questions = null, keys = false, aside }
   const title = describeRequest(request, cwd);
   // the form of a question has buttons of its own
   const hasFoot = !asksQuestions || !may || approval.expires !== null || now?.state === "failed";
-  const description = asksQuestions ? "" : agentDescription(approval);
+  const description = asksQuestions || request.origin === "hub" ? "" : agentDescription(approval);
   return (
     <section
       ref={card}
