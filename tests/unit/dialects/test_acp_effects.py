@@ -101,6 +101,20 @@ def test_a_request_without_a_command_says_so() -> None:
     assert asked.risk_level == "high"
 
 
+def test_content_without_text_is_named() -> None:
+    blocks: list[dict[str, Any]] = [
+        {"type": "resource_link", "uri": "file:///tmp/evil.sh", "name": "notes"},
+        {"type": "resource", "resource": {"uri": "file:///x.sh", "blob": "cm0gLXJmIHZpY3RpbQ=="}},
+        {"type": "resource", "resource": {"uri": "file:///y.txt", "text": "plain"}},
+        {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+    ]
+    content = [{"type": "content", "content": block} for block in blocks]
+    asked = only(Drive().ask("c1", title="Work", content=content), "approval:requested")
+    shown = "a link to `file:///tmp/evil.sh`, the file `file:///x.sh`, a picture"
+    assert asked.notes == [f"Not shown here: the request also contains {shown}."]
+    assert only(Drive().ask("c1", title="Work", content=text("plain")), "approval:requested").notes == []
+
+
 @pytest.mark.parametrize(("title", "is_sentence"), [("List files", True), ("Run the tests", True), ("ls -la", False)])
 def test_a_title_that_is_a_sentence_is_not_a_command_that_was_shown(title: str, is_sentence: bool) -> None:
     asked = only(Drive().ask("c1", title=title, kind="execute"), "approval:requested")

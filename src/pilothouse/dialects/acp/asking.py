@@ -11,6 +11,7 @@ from ...acp import schema
 from ...model.acts import FileEdit, apply_edits, normalize_text
 from ...model.changes import content_of, diff_change, merged
 from ...model.diffs import DEFAULT_LIMIT, list_changed_lines
+from ...model.labels import quote_code
 from ...model.previews import split_sections
 from ...model.records import ApprovalPreview, CommandPreview, DescriptionPreview, DiffPreview, FileChange
 from ...model.risk import Reason
@@ -31,9 +32,11 @@ from .effects import (
 )
 from .outcomes import file_changes
 
-__all__ = ["headline", "preview", "question"]
+__all__ = ["describe_unshown_content", "headline", "preview", "question"]
 
 _LONGEST = 200
+_MOST_LISTED = 5
+"""Parts of a request's content that a note lists."""
 _WRITERS = frozenset({"Write", "Edit", "MultiEdit", "apply_patch"})
 
 
@@ -114,6 +117,23 @@ def preview(
     if seen and len(named) == 1 and whole is not None and len(whole) <= DEFAULT_LIMIT:
         seen = [WHOLE, whole]
     return DescriptionPreview(text="\n".join([text, *listed, *seen])), reasons
+
+
+def describe_unshown_content(call: Call) -> list[str]:
+    """A note on what the content of a call has besides text, diffs and terminals: links, pictures, binary files."""
+    found: dict[str, None] = {}
+    for item in call.content:
+        inner = item.content if isinstance(item, schema.ContentToolCallContent) else None
+        if isinstance(inner, schema.ResourceContentBlock):
+            found[f"a link to {quote_code(shorten_middle(inner.uri, _LONGEST))}"] = None
+        elif isinstance(inner, schema.EmbeddedResourceContentBlock) and not block_text([item]):
+            found[f"the file {quote_code(shorten_middle(inner.resource.uri, _LONGEST))}"] = None
+        elif isinstance(inner, schema.ImageContentBlock):
+            found["a picture"] = None
+        elif isinstance(inner, schema.AudioContentBlock):
+            found["a sound"] = None
+    listed = ", ".join([*found][:_MOST_LISTED]) + (" and more" if len(found) > _MOST_LISTED else "")
+    return [f"Not shown here: the request also contains {listed}."] if found else []
 
 
 def _command_preview(found: FoundCommands, workspace: str | None) -> tuple[ApprovalPreview, list[Reason]]:

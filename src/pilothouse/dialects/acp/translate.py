@@ -49,7 +49,7 @@ from ...model.risk import Reason, Risk
 from ...model.session import sound
 from ...model.tools import chooses_mode, exact_path
 from ..transcript.limits import shorten_middle
-from .asking import headline, preview, question
+from .asking import describe_unshown_content, headline, preview, question
 from .call import Call, known_input
 from .calls import EndedEffects
 from .content import as_blocks, block_text, to_content
@@ -461,7 +461,7 @@ class Translator:
             find_named_files(view, self.workspace),
         )
         self.requested[request_id] = requested
-        notes = [*notes, *_describe_extras(requested)]
+        notes = [*notes, *_describe_extras(requested), *describe_unshown_content(view)]
         if is_renewed:
             own = Call(call.id, now)
             own.merge(asked)
