@@ -376,6 +376,8 @@ def test_an_input_that_contradicts_its_diff_is_flagged(case: str) -> None:
         {"file_path": "a.txt", "old_string": "1", "new_string": "2", "replace_all": False},
         {"file_path": "a.txt", "diff": "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-1\n+2\n"},
         {"patch": "*** Begin Patch\n*** Update File: a.txt\n@@\n-1\n+2\n*** End Patch"},
+        {"patch": "*** Begin Patch\n*** Update File: a.txt\n@@\n   other context\n-1\n+2\n*** End Patch"},
+        {"patch": "*** Begin Patch\n*** Add File: a.txt\n+2\n*** End Patch"},
     ],
 )
 def test_an_input_that_agrees_with_its_diff_is_not_flagged(given: dict[str, Any]) -> None:

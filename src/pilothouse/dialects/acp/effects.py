@@ -480,7 +480,10 @@ def list_other_edits(call: Call) -> Iterator[FileEdit]:
         return  # `content` holds search and replace blocks
     if call.kind == "delete" or not edits_of(call):
         return
-    yield from (edit for edit in list_patched(call) if edit.new is not None)
+    for edit in list_patched(call):
+        if edit.new is not None:  # its context and its last line end may differ from those of the file
+            core = core_of_edit(edit)
+            yield core._replace(old=core.old or "", new=(core.new or "").rstrip("\n"))
     found = _file_input(call.raw_input)
     raw = found if isinstance(found, dict) else call.input
     paths = file_paths(raw) or list(dict.fromkeys(edit.path for edit in edits_of(call)))
