@@ -13,6 +13,7 @@ from typing import Any, Literal
 import pytest
 
 from pilothouse.adapters.known import PermissionBehavior
+from pilothouse.hub.approvals import Approvals
 from pilothouse.hub.authorization import Authorization
 from pilothouse.hub.errors import IllegalCommand, NotStored
 from pilothouse.hub.hub import Hub
@@ -701,6 +702,49 @@ async def test_a_program_that_is_cancelled_ends_before_its_turn(hub: Hub, sessio
     check(events)
     (end,) = (event for event in events if event.type == "tool:error")
     assert end.error.code == "tool_failed"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("is_approved", [False, True])
+async def test_an_act_that_the_agent_withdraws_ends_at_once(
+    hub: Hub, session: HubSession, project: Path, monkeypatch: pytest.MonkeyPatch, is_approved: bool
+) -> None:
+    """Even if the decision was made, and is on its way to the log."""
+    waiting: list[asyncio.Task[Any]] = []
+    wait, record = Approvals._wait, Recorder.record
+
+    async def note_task(self: Approvals, pending: Any) -> dict[str, Any]:
+        waiting.append(asyncio.current_task())  # type: ignore[arg-type]
+        return await wait(self, pending)
+
+    def withdraw(self: Recorder, events: Any, **options: Any) -> None:
+        record(self, events, **options)
+        if is_approved and any(event.type == "approval:resolved" for event in events):
+            waiting[-1].cancel()
+
+    monkeypatch.setattr(Approvals, "_wait", note_task)
+    monkeypatch.setattr(Recorder, "record", withdraw)
+    program = (
+        "import threading\n"
+        "params = {'sessionId': agent.session, 'command': 'touch made'}\n"
+        "asking = threading.Thread(target=lambda: agent.call('terminal/create', params, 'r1'), daemon=True)\n"
+        "asking.start()\n"
+        "while not os.path.exists('go'): time.sleep(0.01)\n"
+        "agent.send({'method': '$/cancel_request', 'params': {'requestId': 'r1'}})\n"
+        "asking.join()"
+    )
+    async with asyncio.timeout(PATIENCE):
+        prompt = await session.send(program)
+        event = await approval_asked(session)
+        if is_approved:
+            await session.decide(event.request_id, approved=True)
+        (project / "go").touch()
+        await prompt.done
+    events = await history(hub.log, session.id)
+    check(events)
+    (end,) = (event for event in events if event.type == "tool:error")
+    assert end.error.code == "tool_failed"  # type: ignore[attr-defined]
+    assert facts(events, "acted_without_asking") == []
+    assert not (project / "made").exists()
 
 
 async def test_a_question_about_an_act_is_cancelled_with_its_turn(

@@ -657,11 +657,13 @@ class Authorization:
         call_id = own or _new_id()
         entry = None if own else call_id
         name = "Write" if act.edits else "Bash"
-        answer = await self.ask({"toolCallId": call_id, "status": "pending", **call}, act, notes, files)
         try:
+            answer = await self.ask({"toolCallId": call_id, "status": "pending", **call}, act, notes, files)
             if answer.approved:
                 await check_rules()
-        except Forbidden:
+        except (Forbidden, asyncio.CancelledError):
+            # a rule denies it now, or the agent withdrew its request, even if the answer was on its way
+            self._refused = merge_effects(self._refused, act)
             if entry is not None:
                 self.end_entry(entry, "failed")
             raise
