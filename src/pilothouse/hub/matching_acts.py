@@ -38,8 +38,8 @@ __all__ = [
 
 _SHELL = re.compile(r"(?:/usr|/usr/local|/opt/homebrew)?/bin/(?:ba|z|da|fi)?sh")
 _WORD = re.compile(r"\w+")
-MOST_LINES = 50
-"""Line breaks of an approved command at which a second form of it is looked for."""
+MOST_LINES, LONGEST_COMMAND = 10, 5_000
+"""Lines and characters of an approved command in which a second form of it is looked for."""
 LONGEST_TEXT = 200_000
 """Characters of a text whose words are compared."""
 
@@ -63,7 +63,7 @@ def _without_shell(line: CommandLine) -> CommandLine:
 
 def _both_forms(line: CommandLine) -> Iterator[CommandLine]:
     """The command as its agent announced it and as it asked about it, if a request showed both, one after the other."""
-    lines = line.text.split("\n", MOST_LINES)
+    lines = line.text.split("\n", MOST_LINES) if len(line.text) <= LONGEST_COMMAND else []
     for count in range(1, len(lines)):
         yield _without_shell(command_from_text("\n".join(lines[:count])))
         yield _without_shell(command_from_text("\n".join(lines[count:])))
