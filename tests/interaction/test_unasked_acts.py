@@ -231,6 +231,12 @@ UNFLAGGED: dict[str, str] = {
         update(title="git status", rawInput={"command": "git status"}),
         update(status="failed", content=output("```\nExit code 128\nfatal: not a git repository\n```")),
     ),
+    "a call of another session that only its request shows": program(
+        "agent.session, own = 'other', agent.session",
+        ask("s1", title="Work", **COMMAND),
+        update("s1", status="completed"),
+        "agent.session = own",
+    ),
     "a command that its request quotes in another way": program(
         announce(title="x", status="in_progress", **run("X=1 sh -c 'echo $X > made'")),
         ask("c1", title="x", **run("\"X=1 sh -c 'echo \"'$X > made'\"'\"")),

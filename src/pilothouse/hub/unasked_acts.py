@@ -176,12 +176,7 @@ class UnaskedActs:
                 late = self._unfinished.pop(event.tool_call_id, None) if session_id is None else None
                 if last is None or (last.is_late and late is None):
                     continue  # it was judged when it was closed
-                record = late or Record()
-                if session_id is None and late is None:
-                    earlier = self._earlier.pop(event.tool_call_id, None)
-                    record = earlier if earlier is not None and last.is_continued else record
-                    record = self._records.setdefault(event.tool_call_id, record)
-                    record.is_ended = True
+                record = late or self._find_record(event.tool_call_id, last, session_id)
                 if session_id is None and last.is_unfinished:
                     self._unfinished[event.tool_call_id] = record
                 error = event if type(event) is ToolCallErrorEvent else None
@@ -189,6 +184,16 @@ class UnaskedActs:
                     about = (event.tool_call_id, event.name, last, error, event.output or "")
                     ended.append(EndedCall(*about, resolve_effects(last.effects), record, session_id))
         return ended
+
+    def _find_record(self, call_id: str, last: EndedEffects, session_id: str | None) -> Record:
+        """The record of a call that ended. The requests of all sessions are kept together."""
+        if session_id is not None:
+            asked = self._records.get(call_id)
+            return asked if asked is not None and asked.requests else Record()
+        earlier = self._earlier.pop(call_id, None)
+        record = self._records.setdefault(call_id, earlier if earlier and last.is_continued else Record())
+        record.is_ended = True
+        return record
 
     def note_approval(self, request: ApprovalRequestedEvent, effects: Effects) -> None:
         """Record that the user or a rule approved a request with these effects."""
