@@ -59,6 +59,20 @@ async def test_a_command_that_is_only_part_of_a_request_is_asked_about(
     tally(REFUSED, 1)
 
 
+@pytest.mark.parametrize("streamed", ['{"command": "tou', '{"command": "touch made"', '{"command": "touch made"}'])
+async def test_arguments_that_were_streamed_as_text_are_not_another_command(
+    hub: Hub, session: HubSession, project: Path, streamed: str
+) -> None:
+    program = [
+        f"agent.tool('c1', kind='execute', status='in_progress', content={text(streamed)!r})",
+        ask("c1", title="Bash", kind="execute", rawInput=RUN),
+        do("terminal/create", **RUN),
+    ]
+    turn = await run_turn(hub, session, "\n".join(program))
+    assert turn.acts == []
+    assert (project / "made").exists()
+
+
 async def test_a_write_by_the_tool_of_a_server_does_not_cover_a_write_by_the_hub(
     hub: Hub, session: HubSession, project: Path, tally: Tally
 ) -> None:

@@ -163,7 +163,12 @@ def _locate_commands(call: Call, given: list[ShownCommand], others: list[str]) -
     directory = next((one.directory for one in described if one.directory), None)
     shown = list(dict.fromkeys(_commands_in_texts(texts)))
     lines = {command.line() for command in given}
-    more = [command for command in shown if command.line() not in lines]
+    # arguments that were streamed as text may still be shown up to an earlier point
+    streamed = {
+        ShownCommand(_partial_command(text.strip())) for text in texts if parse_json_input(text.strip()) is None
+    }
+    old = {one for one in streamed if any(command.text.startswith(one.text) for command in given)}
+    more = [command for command in shown if command.line() not in lines and command not in old]
     if given or more:
         commands = [*given, *more]
         prose = _new_prose(call, texts, commands, others)
