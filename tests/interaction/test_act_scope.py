@@ -84,6 +84,16 @@ async def test_a_write_by_the_tool_of_a_server_does_not_cover_a_write_by_the_hub
     tally(REFUSED, 1)
 
 
+async def test_a_title_with_underscores_is_not_the_tool_of_a_server(
+    hub: Hub, session: HubSession, project: Path
+) -> None:
+    diff = {"type": "diff", "path": "__init__.py", "oldText": None, "newText": "x\n"}
+    asked = ask("c1", title="Change __init__.py", kind="other", content=[diff])
+    turn = await run_turn(hub, session, f"{asked}\n{write('__init__.py', 'x' + chr(10))}")
+    assert turn.acts == []
+    assert (project / "__init__.py").exists()
+
+
 # -- modes ------------------------------------------------------------------------------------------------------------
 
 ANSWERS = {

@@ -629,8 +629,8 @@ def _split_covered(pending: Pending) -> tuple[Effects, Sequence[CommandAct]]:
 
     The hub cannot do what a server's tool does, nor run a command with settings that it does not know.
     """
-    effects, found = pending.effects, pending.requested.found
-    if is_foreign_tool(pending.event.tool_name):
+    effects, found, name = pending.effects, pending.requested.found, pending.event.tool_name
+    if is_foreign_tool(name) and len(name.split()) == 1:  # several words are a title, such as `Change __init__.py`
         return effects._replace(commands=(), edits=()), effects.commands
     if found is not None and found.texts:
         return effects._replace(commands=()), effects.commands
