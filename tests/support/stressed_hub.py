@@ -44,9 +44,12 @@ def act(word: str, chance: random.Random) -> tuple[str, str]:
         fields = {"kind": "edit", "rawInput": {"file_path": f"word-{word}", "content": word}}
         done = (
             f"agent.request('fs/write_text_file', path='word-{word}', content='{word}')\n"
-            f"if os.path.exists('word-{word}'):\n"
-            f"    open('made', 'a').write('{word}\\n')\n"
-            f"    os.remove('word-{word}')"
+            "try:\n"
+            f"    os.rename('word-{word}', f'taken-{{threading.get_ident()}}')\n"  # only one thread counts a write
+            "except OSError:\n"
+            "    pass\n"
+            "else:\n"
+            f"    open('made', 'a').write('{word}\\n')"
         )
     return ask(f"c{word}", title="Work", **fields), done
 
