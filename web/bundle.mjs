@@ -13,7 +13,15 @@ const SMALL = 8000;
 
 /** `parts` by name; `first`: what is needed at once, the script that begins first; `inputs`: the sources of all. */
 export async function bundle(root) {
-  const options = { absWorkingDir: root, outdir: root, bundle: true, write: false, metafile: true, target: TARGET };
+  const options = {
+    absWorkingDir: root,
+    outdir: root,
+    bundle: true,
+    write: false,
+    metafile: true,
+    target: TARGET,
+    preserveSymlinks: true, // where a linked node_modules stands must not get into the page
+  };
   const scripts = await build({
     ...options,
     entryPoints: { main: ENTRY },
