@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
+from typing import NamedTuple
 
 from .records import Option
 
@@ -115,14 +117,15 @@ def _read_answers(name: str) -> tuple[bool, bool]:
         texts.add(_SINGLE_LETTERS.sub(lambda found: re.sub(r"[\W_]", "", found[0]), text))
     for text in tuple(texts):
         texts |= {_replace_digits(text, one) for one in "li"}
+    words = _load_words()
     says_no = says_yes = False
     for text in texts:
         without = _ABOUT_ASKING.sub(" ", text)
-        is_no = _NO.search(without) is not None or any(sign in plain for sign in _NO_SIGNS_FOLDED)
-        rest = _NEGATED.sub(" ", without)
-        is_yes = _YES.search(rest) is not None or _has_yes_sign(plain)
+        is_no = words.no.search(without) is not None or any(sign in plain for sign in words.no_signs)
+        rest = words.negated.sub(" ", without)
+        is_yes = words.yes.search(rest) is not None or _has_yes_sign(plain)
         says_no, says_yes = says_no or is_no, says_yes or is_yes
-        if not is_no and _WEAK_YES.search(rest) is not None:
+        if not is_no and words.weak_yes.search(rest) is not None:
             says_yes = True
     return says_no, says_yes
 
@@ -147,9 +150,10 @@ def _replace_digits(text: str, one: str) -> str:
 
 
 def _has_yes_sign(text: str) -> bool:
-    for sign in _NO_SIGNS_FOLDED:
+    words = _load_words()
+    for sign in words.no_signs:
         text = text.replace(sign, " ")
-    return any(sign in text for sign in _YES_SIGNS_FOLDED)
+    return any(sign in text for sign in words.yes_signs)
 
 
 def _words(words: str) -> str:
@@ -160,16 +164,30 @@ def _match(words: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![^\W_])(?:{words})(?![^\W_])")
 
 
-_NO = _match(_words(_NO_WORDS))
-_YES = _match(f"{_words(_YES_WORDS)}|{_PHRASES}")
-_WEAK_YES = _match(_words(_WEAK_YES_WORDS))
-# "don't allow" says no and not yes
-_NEGATED = _match(
-    rf"(?:don'?t|do not|not|never|no|nicht|non|ne pas|nao|не) (?:{_words(_YES_WORDS)})"
-    rf"|(?:{_words(_YES_WORDS)}) (?:nicht|inte|niet)"
-)
-_NO_SIGNS_FOLDED = [_fold(sign) for sign in _NO_SIGNS.split()]
-_YES_SIGNS_FOLDED = [_fold(sign) for sign in _YES_SIGNS.split()]
+class _Words(NamedTuple):
+    no: re.Pattern[str]
+    yes: re.Pattern[str]
+    weak_yes: re.Pattern[str]
+    negated: re.Pattern[str]
+    """"don't allow" says no and not yes"""
+    no_signs: list[str]
+    yes_signs: list[str]
+
+
+@cache
+def _load_words() -> _Words:
+    """The words as patterns. Compiling them takes milliseconds, which no program should spend on its start."""
+    yes = _words(_YES_WORDS)
+    return _Words(
+        no=_match(_words(_NO_WORDS)),
+        yes=_match(f"{yes}|{_PHRASES}"),
+        weak_yes=_match(_words(_WEAK_YES_WORDS)),
+        negated=_match(
+            rf"(?:don'?t|do not|not|never|no|nicht|non|ne pas|nao|не) (?:{yes})|(?:{yes}) (?:nicht|inte|niet)"
+        ),
+        no_signs=[_fold(sign) for sign in _NO_SIGNS.split()],
+        yes_signs=[_fold(sign) for sign in _YES_SIGNS.split()],
+    )
 
 
 def quote_code(text: str) -> str:
