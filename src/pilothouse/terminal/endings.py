@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..dialects.transcript.texts import duration, standing, title_of, tokens
+from ..dialects.texts import duration, standing, title_of, tokens
 from ..model.records import TokenUsage
 from ..model.session import Session, milliseconds_between
 

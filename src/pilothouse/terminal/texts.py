@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..dialects.transcript.texts import clean, duration, shown, title_of, unfenced
+from ..dialects.texts import clean, duration, shown, title_of, unfenced
 
 __all__ = ["Blocks", "clean", "duration", "shown", "size_of", "title_of", "unfenced"]
 

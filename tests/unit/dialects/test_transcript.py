@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pilothouse.dialects.texts import clip_lines, clip_values, shorten_lines, shorten_middle
 from pilothouse.dialects.transcript import (
     VERBS,
     WHOLE,
@@ -29,7 +30,6 @@ from pilothouse.dialects.transcript import (
     transcript,
 )
 from pilothouse.dialects.transcript.html import to_html
-from pilothouse.dialects.transcript.limits import clip_lines, clip_values, shorten_lines, shorten_middle
 from pilothouse.model.errors import ACPError
 from pilothouse.model.events import EVENT_TYPES, Event
 from pilothouse.model.records import FileChange, FileDiff, ImageContent, Option, RuleOffer, TextContent, Todo

@@ -16,7 +16,7 @@ from ...model.previews import split_sections
 from ...model.records import ApprovalPreview, CommandPreview, DescriptionPreview, DiffPreview, FileChange
 from ...model.risk import Reason
 from ...model.tools import canonical_name, describe_tool_call, exact_path, file_paths
-from ..transcript.limits import shorten_middle
+from ..texts import shorten_middle
 from .call import Call
 from .content import block_text
 from .effects import (

@@ -43,7 +43,7 @@ from ...model.tools.commands import (
     simplify_key,
 )
 from ...model.tools.names import known
-from ..transcript.limits import shorten_middle
+from ..texts import shorten_middle
 from .call import Call, diffs_in, known_input
 from .content import block_text
 

@@ -30,9 +30,7 @@ from ...model.previews import (
 )
 from ...model.records import CommandPreview, DiffPreview, Option
 from ...model.tools.commands import find_commands, list_other_members
-from ..transcript.limits import shorten_middle
-from ..transcript.markdown import fenced
-from ..transcript.texts import title_of
+from ..texts import fenced, shorten_middle, title_of
 from .reading import mapping
 
 __all__ = ["elicitation_mode", "elicitation_request", "permission_request"]

@@ -48,7 +48,7 @@ from ...model.records import (
 from ...model.risk import Reason, Risk
 from ...model.session import sound
 from ...model.tools import chooses_mode, exact_path
-from ..transcript.limits import shorten_middle
+from ..texts import shorten_middle
 from .asking import describe_unshown_content, headline, preview, question
 from .call import Call, known_input
 from .calls import EndedEffects

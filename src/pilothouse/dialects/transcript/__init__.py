@@ -5,6 +5,7 @@ and `to_json` the exports; `html.to_html`, which brings a reader of Markdown alo
 of it is computed from the folded session, so live and stored sessions look the same.
 """
 
+from ..texts import WHOLE, Limits, clip, shorten_lines, shorten_middle
 from .entries import (
     ApprovalEntry,
     ArtifactEntry,
@@ -26,7 +27,6 @@ from .entries import (
 from .export import to_json, to_markdown
 from .groups import group_items
 from .heads import VERBS
-from .limits import WHOLE, Limits, clip, shorten_lines, shorten_middle
 from .view import entry_of, transcript
 
 __all__ = [

@@ -8,8 +8,8 @@ from ...model.changes import TEXT_LIMIT, content_of, diff_change, edit_changes, 
 from ...model.records import FileChange, FileDiff
 from ...model.session import ToolCall, line_counts
 from ...model.tools import file_paths, patch_text, relative_path
+from ..texts import Limits, clip_lines
 from .entries import FileDiffView
-from .limits import Limits, clip_lines
 
 __all__ = ["diffs_of"]
 

@@ -9,6 +9,20 @@ import msgspec
 
 from ...model.records import ImageContent, ResourceContent
 from ...model.session import Session, sound, summary
+from ..texts import (
+    Limits,
+    code,
+    duration,
+    ending,
+    fenced,
+    is_told,
+    plain,
+    prose,
+    quoted,
+    shown,
+    undescribed_command,
+    unfenced,
+)
 from .entries import (
     ApprovalEntry,
     ArtifactEntry,
@@ -24,9 +38,6 @@ from .entries import (
     ToolCallEntry,
     TurnEndEntry,
 )
-from .limits import Limits
-from .markdown import code, fenced, plain, prose, quoted
-from .texts import duration, ending, is_told, shown, undescribed_command, unfenced
 from .view import transcript
 
 __all__ = ["to_json", "to_markdown"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...model.session import ToolCall
 from ...model.tools import command_text, file_paths, relative_path
-from .limits import shorten_middle
+from ..texts import shorten_middle
 
 __all__ = ["FALLBACK", "VERBS", "detail_of", "verb_of"]
 

@@ -17,6 +17,7 @@ from markdown_it import MarkdownIt
 
 from ...model.records import ImageContent
 from ...model.session import Session, sound
+from ..texts import clean, duration, ending, is_told, shorten_middle, shown, totals, undescribed_command, unfenced
 from .entries import (
     ApprovalEntry,
     ArtifactEntry,
@@ -31,8 +32,6 @@ from .entries import (
     ToolCallEntry,
     TurnEndEntry,
 )
-from .limits import shorten_middle
-from .texts import clean, duration, ending, is_told, shown, totals, undescribed_command, unfenced
 from .view import transcript
 
 __all__ = ["STYLE", "body_of", "title_of", "to_html"]

@@ -33,6 +33,7 @@ from ...model.session import (
     milliseconds_between,
 )
 from ...model.tools import identify, todos_of
+from ..texts import Limits, clip, clip_values
 from .diffs import diffs_of
 from .entries import (
     ApprovalEntry,
@@ -50,7 +51,6 @@ from .entries import (
     TurnEndEntry,
 )
 from .heads import detail_of, verb_of
-from .limits import Limits, clip, clip_values
 
 __all__ = ["entry_of", "transcript"]
 

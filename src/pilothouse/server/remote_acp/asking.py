@@ -21,6 +21,7 @@ from msgspec import Raw
 from ...acp.errors import METHOD_NOT_FOUND, ConnectionClosed, RequestError
 from ...acp.schema import ClientCapabilities
 from ...dialects.acp.requests import elicitation_mode, elicitation_request, permission_request
+from ...dialects.texts import shorten_middle, title_of
 from ...hub.errors import HubError
 from ...hub.hub import Hub
 from ...hub.session import HubSession
@@ -246,8 +247,4 @@ async def _cancel(session: HubSession) -> None:
 
 
 def _one_line(text: str) -> str:
-    # loads milliseconds of modules that a hub does not need to start
-    from ...dialects.transcript.limits import shorten_middle
-    from ...dialects.transcript.texts import title_of
-
     return shorten_middle(title_of(text), LONGEST)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from pilothouse.dialects.texts import code, fenced, plain, prose, quoted
 from pilothouse.dialects.transcript import to_markdown
-from pilothouse.dialects.transcript.markdown import code, fenced, plain, prose, quoted
 from pilothouse.model.errors import ACPError
 from pilothouse.model.events import EVENT_TYPES, Event
 from pilothouse.model.records import CommandPreview, CostBreakdown, ImageContent, TextContent, Todo, TokenUsage
