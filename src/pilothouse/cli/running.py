@@ -23,8 +23,7 @@ from ..app.composition import open_hub, registry
 from ..app.running import find_hub
 from ..app.serving import serving_aside
 from ..config import Config, load_config
-from ..hub.errors import AgentFailed, IllegalCommand
-from ..hub.finding import only_watched, watched_id
+from ..hub.errors import AgentFailed, IllegalCommand, explain_watched_session
 from ..hub.hub import Hub
 from ..log.errors import LogLocked
 from ..log.records import SessionRecord
@@ -67,8 +66,10 @@ def start(options: Options) -> int:
 
 async def _start(config: Config, options: Options) -> int:
     record = await stored_session(config, options.session) if options.session is not None else None
-    if record is not None and watched_id(record) is not None and record.status != "completed":
-        raise IllegalCommand(only_watched(record.id), sessionId=record.id)  # before anything is drawn or waited for
+    if record is not None and record.watched_id is not None and record.status != "completed":
+        raise IllegalCommand(
+            explain_watched_session(record.id), sessionId=record.id
+        )  # before anything is drawn or waited for
     agents = registry(config)
     name = _agent_name(config, agents, options, record)
     launch = usable_agent(config, agents, name)

@@ -13,7 +13,7 @@ from ..log.records import SessionRecord
 from ..model.discovery import DiscoveredSession
 from .counterparts import Counterparts
 from .feeds import Feeds
-from .finding import key_of, watched_id
+from .finding import key_of
 from .forks import unable
 from .holding import Holding, How
 from .session import HubSession
@@ -50,7 +50,7 @@ class Adoption:
         record = await self._counterparts.of(found)
         ended = await self._holding.free(found, how, pid)
         fact = _fact(found, how, by, ended)
-        if record is not None and watched_id(record) is None:  # it is the hub's own already
+        if record is not None and record.watched_id is None:  # it is the hub's own already
             return await self._ours_again(record, fact if ended is not None else None)
         if record is not None:
             session = await self._counterparts.shown(record)

@@ -14,7 +14,7 @@ import msgspec
 from ..log.base import EventLog
 from ..log.records import Change, SessionRecord
 from .elsewhere import Elsewhere, accounted
-from .finding import only_watched, watched_id
+from .errors import explain_watched_session
 from .parts import Parts
 from .watching import Watched
 
@@ -34,9 +34,9 @@ class Custody:
         self._session_id = record.id
         self._parts = parts
         self._warning: str | None = None
-        if watched_id(record) is not None and parts.turns.over is None:
+        if record.watched_id is not None and parts.turns.over is None:
             self.watched = Watched(log, record, parts.recorder, parts.artifacts)
-            parts.turns.over = only_watched(record.id)
+            parts.turns.over = explain_watched_session(record.id)
         self._follow()
 
     @property

@@ -27,7 +27,7 @@ from .adoption import Adoption
 from .counterparts import Counterparts
 from .errors import HubError, IllegalCommand, NotFound
 from .feeds import READING, Feeds, unread
-from .finding import KEEPERS, Finding, Found, Key, keeper_of, key_of, watched_id
+from .finding import KEEPERS, Finding, Found, Key, keeper_of, key_of
 from .holding import Holding, How
 from .leases import Leases
 from .session import HubSession
@@ -152,7 +152,7 @@ class Discovery:
         watched = record.meta.get("watched")
         if isinstance(watched, dict) and watched.get("fork"):  # a hub died while it was made
             await self._delete(record.id)
-        elif watched_id(record) is not None:
+        elif record.watched_id is not None:
             if record.archived is None:
                 self.loaded(await self._open_session(record.id))
         elif "adopted" in record.meta and record.agent_session_id is not None:
@@ -270,7 +270,7 @@ class Discovery:
 
     async def of_record(self, record: SessionRecord) -> DiscoveredSession:
         """What is watched in one of the hub's sessions. Raises NotFound, IllegalCommand when it is not watched."""
-        session_id = watched_id(record) or record.agent_session_id
+        session_id = record.watched_id or record.agent_session_id
         if session_id is None:
             raise IllegalCommand(f"session {record.id} was not begun elsewhere", sessionId=record.id)
         return await self.find(record.agent, session_id)

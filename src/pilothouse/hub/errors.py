@@ -43,6 +43,7 @@ __all__ = [
     "UnknownAgent",
     "UnknownApproval",
     "Unsupported",
+    "explain_watched_session",
 ]
 
 
@@ -126,3 +127,8 @@ class HubClosing(HubError):
 
     def __init__(self) -> None:
         super().__init__("the hub is closing", closing=True)
+
+
+def explain_watched_session(session_id: str) -> str:
+    """The answer to a prompt for a session that another program runs."""
+    return f"session {session_id} is only watched: another program runs it. `pilothouse adopt {session_id}` takes it up"

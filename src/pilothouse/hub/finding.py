@@ -22,8 +22,6 @@ __all__ = [
     "ids_here",
     "keeper_of",
     "key_of",
-    "only_watched",
-    "watched_id",
 ]
 
 FAMILY = {"claude-code": "claude", "claude-acp": "claude"}
@@ -53,17 +51,6 @@ def ids_here(records: Iterable[SessionRecord]) -> dict[Key, str]:
         for one in records
         if one.agent_session_id is not None and one.status != OVER
     }
-
-
-def watched_id(record: SessionRecord) -> str | None:
-    """What the agent calls the session that is watched in this one; None for any other session."""
-    watched = record.meta.get("watched")
-    return str(watched.get("sessionId")) if isinstance(watched, dict) else None
-
-
-def only_watched(session_id: str) -> str:
-    """What is told who wants to prompt such a session."""
-    return f"session {session_id} is only watched: another program runs it. `pilothouse adopt {session_id}` takes it up"
 
 
 class Found(Protocol):

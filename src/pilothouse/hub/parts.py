@@ -33,6 +33,7 @@ from .serving import Serving
 from .session_agent import SessionAgent
 from .standing import StandingRules
 from .surroundings import Surroundings
+from .terminals import find_shells
 from .unasked_acts import UnaskedActs
 from .workspace import FILE_LIMIT, Workspace
 
@@ -65,7 +66,7 @@ class Parts:
         self._terminating = asyncio.Lock()
         self.around = around = surroundings
         chosen_mode = find_chosen_mode(state)
-        self.recorder = recorder = Recorder(log, record, state, self._log_failed)
+        self.recorder = recorder = Recorder(log, record, state, self._log_failed, find_shells())
         self.standing = StandingRules(log, record.id, record.cwd)
         self.standing.policy = policy
         is_home = home is not None and home.resolve() == Path(record.cwd).resolve()  # then all of it was meant

@@ -25,7 +25,6 @@ from ..model.events import ACPEvent, Event, NotificationEvent, SessionStatusChan
 from ..model.session import ACTIVE, Session, shed
 from .errors import NotStored
 from .recovery import end_open
-from .terminals import find_shells
 
 __all__ = ["Recorder"]
 
@@ -51,12 +50,18 @@ class Recorder:
     """
 
     def __init__(
-        self, log: EventLog, record: SessionRecord, session: Session, failed: Callable[[BaseException], None]
+        self,
+        log: EventLog,
+        record: SessionRecord,
+        session: Session,
+        failed: Callable[[BaseException], None],
+        shells: Sequence[str] = (),
     ) -> None:
         self._log = log
         self._id = record.id
         self._workspace = record.cwd
         self._failed = failed
+        self._shells = tuple(shells)
         self.failure: BaseException | None = None
         self.waiting: Callable[[], Collection[str]] = tuple
         """The prompts whose turn will still come, whatever happens to the log."""
@@ -83,7 +88,7 @@ class Recorder:
             cost=session.cost,
             plan_mode=session.plan_mode,
             prefix=f"{seq}." if seq else "",
-            shells=find_shells(),
+            shells=self._shells,
         )
         self.translator.period = period
 

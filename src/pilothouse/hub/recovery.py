@@ -37,7 +37,6 @@ from ..model.records import TextContent
 from ..model.session import ACTIVE, WAITING, Approval, Custom, Message, Session, TextRun, Thought, ToolCall, shed
 from ..model.tools import file_paths
 from ..model.tools.commands import find_commands
-from .finding import watched_id
 from .harmless_calls import HARMLESS_KINDS, is_foreign_tool, is_harmless_tool, is_risky
 from .standing import StandingRules
 
@@ -94,7 +93,7 @@ async def end_open(
     """
     state, queued = await fold(log, record.id)
     left = [prompt_id for prompt_id in queued if prompt_id not in waiting]
-    goes_on = failure is None and watched_id(record) is not None and record.archived is None
+    goes_on = failure is None and record.watched_id is not None and record.archived is None
     standing = StandingRules(log, record.id, record.cwd)
     standing.policy = parse_policy(record.policy) if record.policy is not None else None
     rules = await standing.rules()

@@ -25,7 +25,6 @@ from ..model.errors import ACPError
 from ..model.events import ACPEvent, CustomEvent, ToolCallErrorEvent
 from ..model.session import ToolCall, sound
 from .artifacts import Artifacts
-from .finding import watched_id
 from .ownership import PromptCount
 from .recorder import Recorder
 from .recovery import MESSAGE
@@ -61,7 +60,7 @@ class Watched:
         self._mark = dict(mark or {})
         self.prompts = PromptCount()
         self.agent = record.agent
-        self.session_id = watched_id(record) or ""
+        self.session_id = record.watched_id or ""
         """What its agent calls it."""
         self._about: dict[str, Any] = dict(record.meta.get("watched") or {})
         self._log = log

@@ -51,6 +51,12 @@ class SessionRecord(Record, frozen=True, kw_only=True):
     archived: str | None = None
     deleted: str | None = None
 
+    @property
+    def watched_id(self) -> str | None:
+        """The agent's id of the external session that this one only watches; None for the hub's own sessions."""
+        watched = self.meta.get("watched")
+        return str(watched.get("sessionId")) if isinstance(watched, dict) else None
+
 
 class Approval(Record, frozen=True, kw_only=True):
     """A durable question to a human; pending until `resolved`."""

@@ -13,7 +13,6 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from starlette.responses import Response
 
 from ..acp.naming import camel
-from ..hub.finding import watched_id
 from ..hub.session import HubSession
 from ..log.records import SessionRecord
 from ..log.stores import read_page_key
@@ -259,7 +258,7 @@ def session_row(record: SessionRecord, live: HubSession | None, pending: int) ->
         seq=record.last_seq,
         pending_approvals=pending,
         queue_length=len(live.queue) if live is not None else None,
-        watched=watched_id(record) is not None,
+        watched=record.watched_id is not None,
     )
 
 
@@ -267,7 +266,7 @@ async def _detail(call: Call, session: HubSession, *, items: bool) -> dict[str, 
     record = await call.server.hub.log.sessions.get(session.id)
     own = {camel(name): getattr(record, name) for name in ("agent", "title", *(name for name, _ in _RECORD))}
     found = await session.whole_snapshot() if items else session.snapshot(items=False)
-    return {**found, **own, "watched": watched_id(record) is not None}
+    return {**found, **own, "watched": record.watched_id is not None}
 
 
 _SESSION = "/sessions/{id}"
