@@ -67,8 +67,8 @@ class Seen:
 async def hub_way(word: str, count: int) -> dict[str, float]:
     import msgspec
 
+    from pilothouse.hub.agent.process import AgentSpec
     from pilothouse.hub.hub import Hub
-    from pilothouse.hub.link import AgentSpec
 
     class Delta(msgspec.Struct):
         delta: str
@@ -184,8 +184,8 @@ def _ages(seen: Seen) -> dict[str, float]:
 
 
 async def followers_way(word: str, count: int) -> dict[str, float]:
+    from pilothouse.hub.agent.process import AgentSpec
     from pilothouse.hub.hub import Hub
-    from pilothouse.hub.link import AgentSpec
 
     with tempfile.TemporaryDirectory() as home:
         agents = {"bench": AgentSpec(name="bench", command=agent_command())}
@@ -239,8 +239,8 @@ async def replay_way(word: str, count: int) -> dict[str, float]:
 
 
 async def idle_way(word: str, count: int) -> dict[str, float]:
+    from pilothouse.hub.agent.process import AgentSpec
     from pilothouse.hub.hub import Hub
-    from pilothouse.hub.link import AgentSpec
 
     with tempfile.TemporaryDirectory() as home:
         agents = {"bench": AgentSpec(name="bench", command=agent_command())}

@@ -25,8 +25,8 @@ sys.path.insert(0, str(ROOT))
 
 from playwright.async_api import CDPSession, Page  # noqa: E402
 
+from pilothouse.hub.agent.process import AgentSpec  # noqa: E402
 from pilothouse.hub.hub import Hub  # noqa: E402
-from pilothouse.hub.link import AgentSpec  # noqa: E402
 from pilothouse.server.application import application  # noqa: E402
 from pilothouse.server.context import Server  # noqa: E402
 from pilothouse.server.listener import Listener, tcp_socket  # noqa: E402

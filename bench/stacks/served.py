@@ -12,8 +12,8 @@ import gc
 import sys
 from pathlib import Path
 
+from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.hub import Hub
-from pilothouse.hub.link import AgentSpec
 from pilothouse.server.application import application
 from pilothouse.server.context import Server
 from pilothouse.server.limits import Limits

@@ -8,8 +8,8 @@ from __future__ import annotations
 TYPE_CHECKING = False  # as checkers know it, without the cost of importing `typing`
 if TYPE_CHECKING:
     from .adapters.base import Adapter, AgentSession
+    from .hub.agent.process import AgentSpec
     from .hub.hub import Hub
-    from .hub.link import AgentSpec
     from .model import (
         assess_risk,
         categorize_tool,

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from pilothouse.adapters.discovery.claude import ClaudeStore
 from pilothouse.adapters.discovery.finder import Finder
-from pilothouse.hub.link import HUB, AgentSpec
+from pilothouse.hub.agent.process import HUB, AgentSpec
 from pilothouse.log.records import Approval
 from pilothouse.model.events import utc_now
 from pilothouse.remote.place import Place, write_place

@@ -12,7 +12,7 @@ import pytest
 
 from pilothouse.adapters.base import AdapterError
 from pilothouse.hub.errors import UnknownAgent
-from pilothouse.hub.leases import Leases
+from pilothouse.hub.external.writer_lock import Leases
 from pilothouse.log.records import Device
 from pilothouse.model.discovery import DiscoveredSession
 from pilothouse.model.events import utc_now

@@ -12,16 +12,16 @@ from typing import Any
 import msgspec
 import pytest
 from msgspec import Raw
+from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.acp.errors import ConnectionClosed, RequestError
-from pilothouse.hub import serving
-from pilothouse.hub.editor_terminals import CALL
-from pilothouse.hub.editors import Editor
+from pilothouse.hub.agent import client_requests as serving
+from pilothouse.hub.client.editor_terminals import CALL
+from pilothouse.hub.client.editors import Editor
+from pilothouse.hub.client.workspace import Workspace
 from pilothouse.hub.errors import HubError
 from pilothouse.hub.hub import Hub
-from pilothouse.hub.session import HubSession
-from pilothouse.hub.standing import StandingRules
-from pilothouse.hub.workspace import Workspace
+from pilothouse.hub.recording.rules import StandingRules
 from pilothouse.model.policy import Rule, parse_policy
 from tests.support.hubs import PATIENCE, approval_asked, facts, history, until
 from tests.support.rogue import REFUSED, Tally, ask, deny, do, rogue_hub, run_turn

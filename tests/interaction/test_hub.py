@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.hub import Hub
-from pilothouse.hub.link import AgentSpec
 from pilothouse.model.events import ApprovalRequestedEvent
 
 DEMO = AgentSpec(name="demo", command=(sys.executable, "-m", "pilothouse.cli", "demo-agent"))

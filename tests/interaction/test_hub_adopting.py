@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from pilothouse.hub.session.session.session import HubSession
 
+from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.errors import AgentFailed, Held, HubError, IllegalCommand, UnknownAgent, Unsupported
+from pilothouse.hub.external.writer_lock import Leases
 from pilothouse.hub.hub import Hub
-from pilothouse.hub.leases import Leases
-from pilothouse.hub.link import AgentSpec
-from pilothouse.hub.session import HubSession
 from pilothouse.model.discovery import DiscoveredSession, SessionDiscoveryEvent
 from tests.support.hubs import PATIENCE, check, facts, history, odd, said, until
 from tests.support.records import Holders, append, finder, holder_of, program, says, write_record
@@ -322,7 +322,7 @@ async def test_when_processes_cannot_be_looked_through_nothing_is_adopted(
 async def test_a_program_that_comes_after_the_adoption_is_told_and_prompts_are_refused_or_warned(
     tmp_path: Path, place: Path, begun: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pilothouse.hub.writers.APART", 0.2)
+    monkeypatch.setattr("pilothouse.hub.external.writer_lock.APART", 0.2)
     holders = Holders()
     async with open_hub(tmp_path / "home", place, holders) as hub:
         session = await hub.adopt_session(await one(hub, begun))

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.errors import AgentFailed, Unsupported
 from pilothouse.hub.hub import Hub
-from pilothouse.hub.link import AgentSpec
 from pilothouse.model.events import CustomEvent, Event, SessionErrorEvent
 from tests.support import long_lines
 from tests.support.hubs import (

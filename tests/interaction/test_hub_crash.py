@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
+from pilothouse.hub.agent.process import HUB
 from pilothouse.hub.hub import Hub
-from pilothouse.hub.link import HUB
-from pilothouse.hub.orphans import end_orphans
+from pilothouse.hub.startup import end_orphans
 from pilothouse.log.memory import MemoryLog
 from tests.support import hub_program
 from tests.support.hub_program import digest, specs

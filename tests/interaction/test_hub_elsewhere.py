@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.adapters.discovery.store import Step
-from pilothouse.hub.elsewhere import Elsewhere
 from pilothouse.hub.hub import Hub
-from pilothouse.hub.session import HubSession
-from pilothouse.hub.watching import Watched
+from pilothouse.hub.mirror.external_turns import Elsewhere
+from pilothouse.hub.mirror.importer import Watched
 from pilothouse.model.events import Event
 from tests.interaction.test_hub_adopting import begun, events_of, one, open_hub, running, watching
 from tests.support.hubs import PATIENCE, check, facts, said, until
@@ -385,7 +385,7 @@ async def test_a_record_that_cannot_be_read_changes_nothing(
 async def test_no_further_prompt_waits_for_a_record_that_takes_too_long(
     tmp_path: Path, place: Path, begun: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pilothouse.hub.elsewhere.PATIENCE", 0.05)
+    monkeypatch.setattr("pilothouse.hub.mirror.external_turns.PATIENCE", 0.05)
     async with open_hub(tmp_path / "home", place) as hub:
         session = await adopted(hub, begun)
         asked = []

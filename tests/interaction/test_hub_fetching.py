@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from pilothouse.adapters import running
+from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.errors import AgentFailed
 from pilothouse.hub.hub import Hub
-from pilothouse.hub.link import AgentSpec
 from pilothouse.model.events import NotificationEvent
 from tests.support.hubs import ODD, history, until
 from tests.support.lending import Lender, lending

@@ -10,7 +10,7 @@ import pytest
 
 from pilothouse.adapters.base import AdapterError, AgentSession
 from pilothouse.adapters.discovery.finder import Finder
-from pilothouse.hub import feed
+from pilothouse.hub.external import watch as feed
 from pilothouse.hub.hub import Hub
 from pilothouse.model.discovery import DiscoveredSession
 from tests.interaction.test_hub_packages import Packaged

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pilothouse.acp.errors import RequestError
-from pilothouse.hub import editor_terminals
+from pilothouse.hub.client import editor_terminals
 from pilothouse.hub.hub import Hub
 from pilothouse.server.callers import Caller
 from tests.support.hubs import PATIENCE, check, facts, history, odd, odd_hub

@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.adapters.discovery.store import Problem, Reader, Step
 from pilothouse.hub.errors import HubError
 from pilothouse.hub.hub import Hub
-from pilothouse.hub.session import HubSession
 from tests.support.hubs import PATIENCE, check, fact, facts, history, said, until
 from tests.support.records import DemoReader, Holders, append, says, write_record
 from tests.support.watching import ID, TOUR, found, idle, open_hub, prompts, told
@@ -60,7 +60,7 @@ async def scripted(hub: Hub, monkeypatch: pytest.MonkeyPatch, *readers: Scripted
 async def test_what_a_record_says_of_a_program_that_is_gone_is_not_believed_until_it_goes_on(
     tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pilothouse.hub.feed.POLL", 0.02)
+    monkeypatch.setattr("pilothouse.hub.external.watch.POLL", 0.02)
     open_turn = [*TOUR, says("Go on", "u2", user=True)]
     write_record(place, ID, tmp_path, open_turn)
     reader = Stale(Step(updates=open_turn, status="running"))
@@ -84,7 +84,7 @@ async def test_a_record_that_was_rewritten_is_told_once_and_that_it_was(
     write_record(place, ID, tmp_path)
     steps = (Step(updates=TOUR, status="idle"), Step(), Step(updates=[*TOUR, says("New.", "a7")], restarted=True))
     async with open_hub(tmp_path, place) as hub:
-        monkeypatch.setattr("pilothouse.hub.feed.POLL", 0.05)
+        monkeypatch.setattr("pilothouse.hub.external.watch.POLL", 0.05)
         session = await scripted(hub, monkeypatch, Scripted(*steps, Step(status="idle")))
         await told(session, "New.")
         await idle(session)
@@ -101,7 +101,7 @@ async def test_a_record_that_was_cut_and_grows_back_is_told_once(
     steps = (Step(updates=TOUR, status="idle"), Step(), Step(updates=TOUR[:2], restarted=True), Step(status="running"))
     back = (Step(updates=TOUR[2:4]), Step(), Step(updates=[TOUR[4], says("New.", "a7")]), Step(status="idle"))
     async with open_hub(tmp_path, place) as hub:
-        monkeypatch.setattr("pilothouse.hub.feed.POLL", 0.02)
+        monkeypatch.setattr("pilothouse.hub.external.watch.POLL", 0.02)
         session = await scripted(hub, monkeypatch, Scripted(*steps, *back))
         await told(session, "New.")
         await idle(session)
@@ -114,8 +114,8 @@ async def test_a_record_that_was_cut_and_grows_back_is_told_once(
 async def test_what_changes_before_changes_are_noticed_is_told_soon(
     tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pilothouse.hub.feed.POLL", 600.0)  # nobody looks by himself
-    monkeypatch.setattr("pilothouse.hub.feed.SLOWEST", 600.0)
+    monkeypatch.setattr("pilothouse.hub.external.watch.POLL", 600.0)  # nobody looks by himself
+    monkeypatch.setattr("pilothouse.hub.external.watch.SLOWEST", 600.0)
     path = write_record(place, ID, tmp_path, TOUR)
     async with open_hub(tmp_path, place) as hub:
         session = await hub.watch_session(await found(hub))
@@ -129,7 +129,7 @@ async def test_what_changes_before_changes_are_noticed_is_told_soon(
 async def test_a_reader_that_raises_is_read_anew_and_nothing_is_told_twice(
     tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pilothouse.hub.feed.AGAIN", 0.01)
+    monkeypatch.setattr("pilothouse.hub.external.watch.AGAIN", 0.01)
     write_record(place, ID, tmp_path)
     first = Scripted(Step(updates=TOUR[:3]), RuntimeError("the disk is gone"))
     second = Scripted(Step(updates=TOUR), Step(status="idle"))
@@ -144,7 +144,7 @@ async def test_a_reader_that_raises_is_read_anew_and_nothing_is_told_twice(
 async def test_a_record_that_cannot_be_read_for_a_moment_is_not_told_again(
     tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pilothouse.hub.feed.AGAIN", 0.01)
+    monkeypatch.setattr("pilothouse.hub.external.watch.AGAIN", 0.01)
     path = write_record(place, ID, tmp_path, TOUR)
     async with open_hub(tmp_path, place) as hub:
         session = await hub.watch_session(await found(hub))
@@ -171,8 +171,8 @@ async def test_a_record_that_cannot_be_read_for_a_moment_is_not_told_again(
 async def test_a_record_that_went_elsewhere_is_found_there_and_nothing_is_told_twice(
     tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pilothouse.hub.feed.AGAIN", 0.01)
-    monkeypatch.setattr("pilothouse.hub.feed.POLL", 0.01)
+    monkeypatch.setattr("pilothouse.hub.external.watch.AGAIN", 0.01)
+    monkeypatch.setattr("pilothouse.hub.external.watch.POLL", 0.01)
     write_record(place, ID, tmp_path)
     gone = [Step(problems=[Problem(path="/x", message="it is gone")], failed=True)] * 9
     first = Scripted(Step(updates=TOUR), Step(status="idle"), *gone)
@@ -188,7 +188,7 @@ async def test_a_record_that_went_elsewhere_is_found_there_and_nothing_is_told_t
 async def test_a_record_that_stays_unreadable_is_not_adopted_and_ends_no_feed(
     tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pilothouse.hub.feed.AGAIN", 0.01)
+    monkeypatch.setattr("pilothouse.hub.external.watch.AGAIN", 0.01)
     write_record(place, ID, tmp_path, TOUR)
     read = DemoReader.read
     async with open_hub(tmp_path, place) as hub:
@@ -246,7 +246,7 @@ async def test_a_problem_of_a_record_is_told_once(tmp_path: Path, place: Path, m
 async def test_an_agent_that_waits_in_its_own_terminal_is_waiting_here(
     tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pilothouse.hub.feed.POLL", 0.02)
+    monkeypatch.setattr("pilothouse.hub.external.watch.POLL", 0.02)
     write_record(place, ID, tmp_path)
     steps = [Step(updates=TOUR[:2], status="running"), Step(), Step(status="waiting")]
     async with open_hub(tmp_path, place, Holders()) as hub:

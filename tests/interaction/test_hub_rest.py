@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pilothouse.hub.session.session.prompt_queue import title_of
+from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.hub.hub import Hub
-from pilothouse.hub.session import HubSession
-from pilothouse.hub.turns import title_of
 from pilothouse.log.sqlite import SQLiteLog
 from tests.support.hubs import PATIENCE, check, fact, facts, history, odd_hub, said, until
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.adapters.discovery.store import Step
 from pilothouse.dialects.acp import to_updates
 from pilothouse.hub.errors import HubError, IllegalCommand
+from pilothouse.hub.external.writer_lock import Leases
 from pilothouse.hub.hub import Hub
-from pilothouse.hub.leases import Leases
-from pilothouse.hub.session import HubSession
 from pilothouse.model.discovery import DiscoveredSession
 from pilothouse.model.events import Event, utc_now
 from tests.support.hubs import PATIENCE, check, fact, facts, history, said, until
@@ -474,7 +474,7 @@ async def test_a_hub_that_is_killed_again_and_again_while_a_record_grows_tells_e
 async def test_a_turn_whose_program_was_killed_ends(
     tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pilothouse.hub.feed.POLL", 0.05)
+    monkeypatch.setattr("pilothouse.hub.external.watch.POLL", 0.05)
     write_record(place, ID, tmp_path, [*TOUR, says("Go on", "u2", user=True)])
     async with open_hub(tmp_path, place) as hub:
         session = await hub.watch_session(await found(hub))
@@ -564,7 +564,7 @@ async def test_a_session_that_is_deleted_while_it_is_adopted_holds_nobody_up(
 
 async def test_a_feed_whose_session_is_gone_ends(tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_record(place, ID, tmp_path, TOUR)
-    monkeypatch.setattr("pilothouse.hub.feed.AGAIN", 0.01)
+    monkeypatch.setattr("pilothouse.hub.external.watch.AGAIN", 0.01)
     async with open_hub(tmp_path, place) as hub:
         session = await hub.watch_session(await found(hub))
         await told(session, "Done.")

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from pilothouse.hub import families
-from pilothouse.hub.programs import ExitStatus
-from pilothouse.hub.terminals import Terminals
-from pilothouse.hub.workspace import Workspace
+from pilothouse.hub.client import process_tree as families
+from pilothouse.hub.client.programs import ExitStatus
+from pilothouse.hub.client.terminals import Terminals
+from pilothouse.hub.client.workspace import Workspace
 
 MIB = 1024 * 1024
 FLOOD = 1024 * MIB if os.environ.get("PILOTHOUSE_SOAK") else 200 * MIB

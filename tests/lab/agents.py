@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pilothouse.hub.link import AgentSpec
+from pilothouse.hub.agent.process import AgentSpec
 
 CLEAN = str(Path(__file__).with_name("clean.py"))
 LAB = Path(os.environ.get("PILOTHOUSE_PROGRAMS") or Path.home() / ".cache" / "pilothouse-lab")

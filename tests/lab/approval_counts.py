@@ -16,8 +16,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.hub import Hub
-from pilothouse.hub.link import AgentSpec
 from tests.lab.agents import AGENTS, spec
 from tests.lab.model.server import model_server
 from tests.support.hubs import facts, history

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from pilothouse.hub.link import AgentSpec
+from pilothouse.hub.agent.process import AgentSpec
 from tests.lab.talks import OPEN, PATIENCE, WAYS, Talk
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pilothouse.hub.link import AgentSpec
+from pilothouse.hub.agent.process import AgentSpec
 from tests.lab.agents import AGENTS, LAB, is_installed, spec
 from tests.lab.model.server import model_server
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pilothouse.acp import schema, spawn_agent_process
-from pilothouse.hub.link import AgentSpec
+from pilothouse.hub.agent.process import AgentSpec
 from tests.lab.claude_cases import *  # noqa: F403
 from tests.lab.claude_cases import bash, raw, script
 from tests.lab.conftest import WANTED

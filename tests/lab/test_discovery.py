@@ -13,17 +13,17 @@ from typing import Any
 
 import msgspec
 import pytest
+from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.adapters.discovery.claude import ClaudeStore
 from pilothouse.adapters.discovery.codex import CodexStore
 from pilothouse.adapters.discovery.finder import Finder
 from pilothouse.adapters.discovery.opencode import OpenCodeStore
 from pilothouse.adapters.discovery.store import Store
+from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.errors import Held
+from pilothouse.hub.external.writer_lock import Leases
 from pilothouse.hub.hub import Hub
-from pilothouse.hub.leases import Leases
-from pilothouse.hub.link import AgentSpec
-from pilothouse.hub.session import HubSession
 from pilothouse.model.discovery import DiscoveredSession
 from tests.lab.agents import AGENTS, CLEAN, LAB, programs, spec
 from tests.lab.claude_cases import script

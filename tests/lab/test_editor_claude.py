@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pilothouse.hub.link import AgentSpec
+from pilothouse.hub.agent.process import AgentSpec
 from tests.lab.claude_cases import bash, script, write
 from tests.lab.conftest import WANTED
 from tests.support.acpx import DENIED, Acpx, acpx_for, answer_to, heard

@@ -23,7 +23,7 @@ from pilothouse.adapters.discovery.claude import ClaudeStore
 from pilothouse.adapters.discovery.finder import Finder
 from pilothouse.app.hooks.entries import entry
 from pilothouse.app.hooks.installing import install
-from pilothouse.hub.link import HUB
+from pilothouse.hub.agent.process import HUB
 from pilothouse.log.records import Approval
 from pilothouse.model.events import ACPEvent
 from pilothouse.remote.place import Place, write_place

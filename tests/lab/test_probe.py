@@ -9,7 +9,7 @@ from typing import Any
 from pilothouse.app.probing.probe import Probe
 from pilothouse.app.probing.rows import Report, flags
 from pilothouse.app.probing.script import COMMAND, FILE, NOTE, WORD, Script
-from pilothouse.hub.link import AgentSpec
+from pilothouse.hub.agent.process import AgentSpec
 
 
 def script(work: Path, command: str) -> Script:

@@ -11,10 +11,10 @@ import sys
 
 from tests.support.mutants import Mutant, run
 
-AUTHORIZATION = "hub/authorization.py"
-APPROVALS = "hub/approvals.py"
-DENIALS = "hub/denials.py"
-SERVING = "hub/serving.py"
+AUTHORIZATION = "hub/approvals/authorization.py"
+APPROVALS = "hub/approvals/approvals.py"
+DENIALS = "hub/approvals/denials.py"
+SERVING = "hub/agent/client_requests.py"
 ACTS = "model/acts.py"
 RACES = "tests/interaction/test_act_races.py"
 RULES = "tests/interaction/test_act_rules.py"
@@ -130,7 +130,7 @@ MUTANTS = (
     Mutant(
         16,
         "a call may change while its request is pending",
-        "hub/listening.py",
+        "hub/agent/inbound.py",
         "                    self._approvals.withdraw_changed()\n",
         "                    pass\n",
     ),

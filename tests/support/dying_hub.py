@@ -11,11 +11,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pilothouse.hub import workspace
-from pilothouse.hub.approvals import Approvals
-from pilothouse.hub.authorization import Authorization
-from pilothouse.hub.recorder import Recorder
-from pilothouse.hub.terminals import Terminals
+from pilothouse.hub.approvals.approvals.approvals import Approvals
+from pilothouse.hub.approvals.approvals.authorization import Authorization
+
+from pilothouse.hub.client import workspace
+from pilothouse.hub.client.terminals import Terminals
+from pilothouse.hub.recording.recorder import Recorder
 from tests.support.rogue import allow, ask, do, rogue_hub, run_turn
 
 POINTS = (

@@ -24,9 +24,9 @@ from pilothouse.acp.connection import Connection
 from pilothouse.acp.errors import RequestError
 from pilothouse.acp.transport import memory_pair
 from pilothouse.acp.watching import StreamDirection, StreamEvent
+from pilothouse.hub.client.terminals import Terminals
+from pilothouse.hub.client.workspace import Workspace
 from pilothouse.hub.hub import Hub
-from pilothouse.hub.terminals import Terminals
-from pilothouse.hub.workspace import Workspace
 from pilothouse.server.callers import ADMIN, Caller
 from pilothouse.server.remote_acp import AcpFace
 

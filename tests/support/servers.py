@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pilothouse.app.heap import bound_heap
+from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.hub import Hub
-from pilothouse.hub.link import AgentSpec
 from pilothouse.server.application import application
 from pilothouse.server.context import Server
 from pilothouse.server.limits import Limits

@@ -13,8 +13,8 @@ import msgspec
 from ..adapters.known import CODER, DEMO
 from ..adapters.registry import Registered, Registry
 from ..config import Config, coder_settings
+from ..hub.agent.process import AgentSpec
 from ..hub.hub import Hub
-from ..hub.link import AgentSpec
 from .composition import agent_specs, registry
 from .probing.memory import recall_probes
 

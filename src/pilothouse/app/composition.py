@@ -13,8 +13,8 @@ from ..adapters.known import CODER, DEMO, KNOWN
 from ..adapters.programs import AgentProgram, Way
 from ..adapters.registry import Registry
 from ..config import AgentConfig, Config
+from ..hub.agent.process import AgentSpec
 from ..hub.hub import Hub
-from ..hub.link import AgentSpec
 
 __all__ = ["agent_specs", "open_hub", "registry"]
 

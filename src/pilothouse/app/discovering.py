@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from ..config import Config
 from ..hub.errors import UnknownAgent
+from ..hub.external.writer_lock import Leases, leases_directory
 from ..hub.hub import Hub
-from ..hub.leases import Leases, leases_directory
 from ..model.discovery import DiscoveredSession
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import cast
 
 from ..adapters.base import AdapterError, AgentSession, OnEvent, SessionHost, Stop
-from ..hub.commands import execute
 from ..hub.errors import HubError
 from ..hub.hub import Hub
-from ..hub.session import HubSession
+from ..hub.session.commands import execute
+from ..hub.session.session import HubSession
 from ..log.errors import LogError
 from ..model.capabilities import ACPCapabilities, capabilities_from_acp, observe
 from ..model.commands import ACPCommand, Command, SetModelCommand

@@ -38,7 +38,7 @@ async def looked(config: Config, finder: Any, agent: str | None) -> dict[str, An
     import msgspec
 
     from ..app.discovering import ask_agent
-    from ..hub.finding import keeper_of, key_of
+    from ..hub.external.records import keeper_of, key_of
 
     if agent is not None and agent not in finder.agents:
         sessions, problems = list(await ask_agent(config, agent)), []
@@ -58,7 +58,7 @@ async def looked(config: Config, finder: Any, agent: str | None) -> dict[str, An
 async def _here(config: Config) -> dict[tuple[str, str], str]:
     """The sessions of this home, by their agents and what those call them."""
     from ..app.archive import open_archive
-    from ..hub.finding import ids_here
+    from ..hub.external.records import ids_here
     from ..log.records import SessionRecord
 
     async with open_archive(config) as archive:
@@ -67,7 +67,7 @@ async def _here(config: Config) -> dict[tuple[str, str], str]:
 
 def chosen(found: Sequence[Found], beginning: str, agent: str | None = None) -> Found:
     """The session whose id, or whose id in the hub, begins so. Raises Failure."""
-    from ..hub.finding import keeper_of
+    from ..hub.external.records import keeper_of
 
     fitting = [one for one in found if agent is None or keeper_of(agent) == keeper_of(one["agent"])]
     fitting = fitting if beginning else []

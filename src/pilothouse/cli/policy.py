@@ -74,7 +74,7 @@ def rules(everything: bool, as_json: bool) -> None:
     `pilothouse policy revoke`.
     """
     from ..config import load_config
-    from ..hub.standing import describe_wide_rules
+    from ..hub.recording.rules import describe_wide_rules
     from .rules import kept_rules
 
     found = complete(kept_rules(load_config(), everything=everything))
@@ -246,7 +246,7 @@ async def _kept(config: Config) -> list[Kept]:
 
 def _applying(kept: list[Kept], workspace: str) -> list[Rule]:
     """The stored rules that hold in a new session there."""
-    from ..hub.standing import read_rule
+    from ..hub.recording.rules import read_rule
 
     found = (
         read_rule(record)

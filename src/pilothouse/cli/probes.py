@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..adapters.base import Adapter
     from ..app.probing.rows import Report, Row
     from ..config import Config
-    from ..hub.link import AgentSpec
+    from ..hub.agent.process import AgentSpec
 
 __all__ = ["agent"]
 

@@ -33,7 +33,7 @@ async def kept_rules(config: Config, *, everything: bool = False) -> list[dict[s
 
 def _row(record: Rule, now: str) -> dict[str, Any]:
     from ..acp.naming import camel
-    from ..hub.standing import rule_fields
+    from ..hub.recording.rules import rule_fields
 
     return {camel(key): value for key, value in rule_fields(record, now).items()}
 
@@ -78,7 +78,7 @@ async def change_wide_rule(config: Config, beginning: str, *, narrow: bool) -> d
         return await (hub.narrow_rule if narrow else hub.keep_rule)(rule["id"])
 
     async def change_log(hub: Hub) -> dict[str, Any]:
-        from ..hub.standing import keep_rule, narrow_rule
+        from ..hub.recording.rules import keep_rule, narrow_rule
 
         changed = await (narrow_rule if narrow else keep_rule)(hub.log, rule["id"])
         return _row(changed, hub.log.now())

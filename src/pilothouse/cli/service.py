@@ -28,8 +28,8 @@ from ..app.running import find_hub
 from ..app.serving import Serving
 from ..config import Config, ServerConfig, load_config, parse_server, server_settings
 from ..hub.hub import Hub
-from ..hub.session import HubSession
-from ..hub.standing import wide_rules_notice
+from ..hub.recording.rules import wide_rules_notice
+from ..hub.session.session import HubSession
 from ..log.errors import LogLocked
 from ..model.events import utc_now
 from ..model.labels import make_visible

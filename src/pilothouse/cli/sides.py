@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ..hub.errors import DecidedOtherwise, IllegalCommand, UnknownApproval, Unsupported
-from ..hub.session import HubSession
+from ..hub.session.session import HubSession
 from ..model.commands import OfferId, Remember
 from ..model.events import ApprovalResolvedEvent, CustomEvent, Event
 from ..remote.errors import Conflict, NotFound, Refused

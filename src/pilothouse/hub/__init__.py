@@ -1,1 +1,1 @@
-"""The hub: the one place that owns sessions, answers what agents ask of their client, and writes the log."""
+"""The hub: it owns the sessions, serves the requests that agents send to their client, and writes the log."""

@@ -27,25 +27,6 @@ from typing import Any, ClassVar
 from ..log.errors import RecordChanged, UnknownSession
 from ..model.errors import ACPError
 
-__all__ = [
-    "AgentFailed",
-    "Busy",
-    "DecidedOtherwise",
-    "Held",
-    "HubClosing",
-    "HubError",
-    "IdReused",
-    "IllegalCommand",
-    "NotFound",
-    "NotStored",
-    "QueueFull",
-    "UnfitContent",
-    "UnknownAgent",
-    "UnknownApproval",
-    "Unsupported",
-    "explain_watched_session",
-]
-
 
 class HubError(Exception):
     """Base of what the hub refuses."""

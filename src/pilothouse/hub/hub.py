@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -25,23 +27,18 @@ from ..log.records import Approval, Rule, SessionPage, SessionRecord
 from ..log.sqlite import SQLiteLog
 from ..model.discovery import DiscoveredSession
 from ..model.policy import parse_policy
-from ..model.session import Session
-from .directories import check_directory
-from .discovery import Discovery
-from .editors import Editor
-from .errors import HubClosing, UnknownAgent, UnknownApproval
-from .forks import Fork, check_unmoved, copy_history, forkable, unable
-from .holding import How
-from .link import AgentSpec
-from .live import LiveSessions
-from .parts import CANCEL_DEADLINE, Parts
-from .provisions import Provisions
-from .recovery import closing_events, end_open, fold
-from .session import HubSession
-from .succession import Inheritance, leave_in_order, take_over
-from .surroundings import Surroundings
-
-__all__ = ["Hub"]
+from ..model.session import Session, sound
+from .agent.inputs import Provisions, Surroundings
+from .agent.process import AgentSpec
+from .client.editors import Editor
+from .errors import HubClosing, HubError, UnknownAgent, UnknownApproval
+from .external.discovery import Discovery
+from .external.writer_lock import How
+from .recording.recovery import closing_events, end_open, fold
+from .session.forks import Fork, check_unmoved, copy_history, forkable, unable
+from .session.session import HubSession
+from .session.wiring import CANCEL_DEADLINE, Parts
+from .startup import Inheritance, leave_in_order, take_over
 
 logger = logging.getLogger(__name__)
 
@@ -404,3 +401,71 @@ class Hub:
 def _stored(policy: Any) -> dict[str, Any] | None:
     """A policy as records have it. Raises ValidationError."""
     return msgspec.to_builtins(parse_policy(policy)) if policy is not None else None
+
+
+class LiveSessions(MutableMapping[str, HubSession]):
+    def __init__(self) -> None:
+        self._held: dict[str, HubSession] = {}
+        self._remembered: WeakValueDictionary[str, HubSession] = WeakValueDictionary()
+
+    def __getitem__(self, session_id: str) -> HubSession:
+        held = self._held.get(session_id)
+        return held if held is not None else self._remembered[session_id]
+
+    def __setitem__(self, session_id: str, session: HubSession) -> None:
+        self._remembered.pop(session_id, None)
+        self._held[session_id] = session
+
+    def __delitem__(self, session_id: str) -> None:
+        if self._held.pop(session_id, None) is None:
+            del self._remembered[session_id]
+
+    def __iter__(self) -> Iterator[str]:
+        found = [*self._held.items(), *self._remembered.items()]  # none of them goes while they are looked at
+        for session_id, _ in found:
+            yield session_id
+
+    def __len__(self) -> int:
+        return len(self._held) + len(self._remembered)
+
+    def clear(self) -> None:
+        self._held.clear()
+        self._remembered.clear()
+
+    def wake(self, session_id: str) -> HubSession | None:
+        """A session that is wanted, held again; None when it is not in memory."""
+        session = self.get(session_id)
+        if session is not None:
+            self[session_id] = session
+        return session
+
+    def rest(self, seconds: float) -> None:
+        """End agents that had nothing to do for so long, and hold no longer the sessions that nobody needed as long."""
+        for session_id, session in list(self.items()):
+            session.rest(seconds)
+            if not session.has_slept(seconds):
+                self[session_id] = session  # somebody who had it may have set it to work
+            elif self._held.pop(session_id, None) is not None:
+                self._remembered[session_id] = session
+
+
+async def check_directory(cwd: str | Path) -> Path:
+    """Where a session can work. Raises HubError."""
+    directory = Path(cwd)
+    if (wrong := await asyncio.to_thread(_wrong_with, directory)) is not None:
+        raise HubError(f"{str(cwd)!r} {wrong}", field="cwd", cwd=str(cwd))
+    if sound(str(directory)) != str(directory):  # no message could name it to an agent
+        message = f"the name of {str(cwd)!r} is not UTF-8; rename the directory"
+        raise HubError(message, field="cwd", cwd=ascii(str(cwd)))
+    return directory
+
+
+def _wrong_with(directory: Path) -> str | None:
+    """Why no session can work there; None if one can."""
+    if not directory.is_absolute():
+        return "is not absolute; give the absolute path of the project's directory"
+    # os.path's say no, where the path's own raise, to a name that no system takes
+    if os.path.isdir(directory):  # noqa: PTH112
+        return None
+    what = "is no directory" if os.path.exists(directory) else "does not exist"  # noqa: PTH110
+    return f"{what}; give the absolute path of the project's directory"

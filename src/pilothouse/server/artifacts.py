@@ -15,9 +15,8 @@ from starlette.responses import Response
 
 from ..acp.naming import camel
 from ..dialects.packets import artifact_id, artifacts_of
-from ..hub.files import OpenFile
-from ..hub.media_types import BINARY, known_type
-from ..hub.session import HubSession
+from ..hub.client.browse import BINARY, OpenFile, known_type
+from ..hub.session.session import HubSession
 from .downloads import attachment, download
 from .errors import HttpError
 from .files import files_of, opened

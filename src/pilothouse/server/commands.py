@@ -13,9 +13,9 @@ import msgspec
 from msgspec import Struct
 
 from ..acp.naming import camel
-from ..hub.commands import execute
 from ..hub.errors import IdReused
-from ..hub.session import HubSession
+from ..hub.session.commands import execute
+from ..hub.session.session import HubSession
 from ..model.commands import ACPCommand, RenameCommand, SendMessageCommand, parse_command
 from ..model.errors import ValidationError
 from . import audit

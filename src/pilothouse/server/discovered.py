@@ -14,8 +14,8 @@ from starlette.responses import Response
 from ..adapters.base import AdapterError
 from ..adapters.discovery.store import Problem
 from ..hub.errors import AgentFailed
-from ..hub.holding import How
-from ..hub.session import HubSession
+from ..hub.external.writer_lock import How
+from ..hub.session.session import HubSession
 from ..model.discovery import DiscoveredSession
 from . import audit
 from .operations import Body, Call, Operation, Query, json_response, need

@@ -18,8 +18,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ..hub.files import OpenFile
-from ..hub.media_types import BINARY, known_type
+from ..hub.client.browse import BINARY, OpenFile, known_type
 from .errors import HttpError
 from .operations import Call
 from .sse import listening

@@ -13,6 +13,18 @@ import msgspec
 from msgspec import Struct
 from starlette.responses import Response
 
+from ..hub.client.refusals import (
+    AlreadyThere,
+    Changed,
+    NoSuchFile,
+    NotPermitted,
+    OutsideWorkspace,
+    ReadOnly,
+    StorageFull,
+    TooLarge,
+    Unstable,
+    WorkspaceError,
+)
 from ..hub.errors import (
     AgentFailed,
     Busy,
@@ -28,18 +40,6 @@ from ..hub.errors import (
     UnknownAgent,
     UnknownApproval,
     Unsupported,
-)
-from ..hub.refusals import (
-    AlreadyThere,
-    Changed,
-    NoSuchFile,
-    NotPermitted,
-    OutsideWorkspace,
-    ReadOnly,
-    StorageFull,
-    TooLarge,
-    Unstable,
-    WorkspaceError,
 )
 from ..log.errors import (
     CursorAhead,

@@ -12,8 +12,8 @@ from urllib.parse import quote
 from msgspec import Meta
 from starlette.responses import Response
 
-from ..hub.files import FileEntry, Listing, OpenFile, WorkspaceFiles
-from ..hub.refusals import AlreadyThere
+from ..hub.client.browse import FileEntry, Listing, OpenFile, WorkspaceFiles
+from ..hub.client.refusals import AlreadyThere
 from ..log.records import SessionRecord
 from .downloads import HEAD, attachment, download, inert_type
 from .errors import HttpError

@@ -20,7 +20,7 @@ from ..acp.errors import RequestError
 from ..acp.naming import camel
 from ..adapters.claude.hooks import OPTIONS, allows, denies, tool_call
 from ..hub.errors import HubError, NotFound
-from ..hub.session import HubSession
+from ..hub.session.session import HubSession
 from ..log.errors import UnknownRecord
 from ..model.discovery import DiscoveredSession
 from .errors import HttpError

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ..acp.naming import camel
-from ..hub.commands import execute
+from ..hub.session.commands import execute
 from ..model.commands import CancelQueuedCommand, MoveQueuedCommand, parse_command
 from ..model.errors import ValidationError
 from .operations import Body, Call, Operation

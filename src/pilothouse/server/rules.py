@@ -7,7 +7,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from ..acp.naming import camel
-from ..hub.standing import keep_rule, narrow_rule, rule_fields
+from ..hub.recording.rules import keep_rule, narrow_rule, rule_fields
 from ..log.records import Rule
 from .operations import Call, Operation, Query
 

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from starlette.responses import Response
 
 from ..acp.naming import camel
-from ..hub.session import HubSession
+from ..hub.session.session import HubSession
 from ..log.records import SessionRecord
 from ..log.stores import read_page_key
 from ..model.errors import ValidationError

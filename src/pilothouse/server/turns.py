@@ -18,8 +18,8 @@ from starlette.responses import Response
 
 from ..dialects.packets import packet_from_error, packet_from_interruption, packet_from_result
 from ..dialects.packets.stored import encode_packet
-from ..hub.session import HubSession
-from ..hub.turns import Prompt
+from ..hub.session.prompt_queue import Prompt
+from ..hub.session.session import HubSession
 from ..log.entries import Entry
 from ..log.errors import CursorAhead
 from ..model.commands import Message

@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Locator, Page
 
-from pilothouse.hub.leases import Leases
+from pilothouse.hub.external.writer_lock import Leases
 from tests.support.browsers import Desk, Size, expect
 from tests.support.cli import Cli
 from tests.support.records import Holders, append, finder, holder_of, program, says

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest_asyncio
 from playwright.async_api import Browser
 
-from pilothouse.hub.link import AgentSpec
+from pilothouse.hub.agent.process import AgentSpec
 from tests.support import hostile_agent
 from tests.support.browsers import Desk, expect
 from tests.support.servers import Served, serving

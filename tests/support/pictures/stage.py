@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
-from pilothouse.hub import recorder
+from pilothouse.hub.session.session.session import HubSession
+
+from pilothouse.hub.agent.process import AgentSpec
+from pilothouse.hub.external.writer_lock import Leases
 from pilothouse.hub.hub import DATABASE, Hub
-from pilothouse.hub.leases import Leases
-from pilothouse.hub.link import AgentSpec
-from pilothouse.hub.session import HubSession
-from pilothouse.hub.standing import Remember
+from pilothouse.hub.recording import recorder
+from pilothouse.hub.recording.rules import Remember
 from pilothouse.log.sqlite import SQLiteLog
 from pilothouse.server.application import application
 from pilothouse.server.context import Server

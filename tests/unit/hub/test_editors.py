@@ -13,15 +13,14 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from pilothouse.acp.errors import ConnectionClosed, RequestError
-from pilothouse.hub import editor_terminals
-from pilothouse.hub.contents import fitted
-from pilothouse.hub.editor_terminals import EditorTerminals, _new_part
-from pilothouse.hub.editors import Editor, Editors, EditorSilent, Unable
+from pilothouse.hub.agent.inputs import Provisions, fitted, without_ours
+from pilothouse.hub.client import editor_terminals
+from pilothouse.hub.client.editor_terminals import EditorTerminals, _new_part
+from pilothouse.hub.client.editors import Editor, Editors, EditorSilent, Unable
+from pilothouse.hub.client.programs import ExitStatus
+from pilothouse.hub.client.refusals import TerminalsClosed, TooManyTerminals, UnknownTerminal
+from pilothouse.hub.client.terminals import Ending
 from pilothouse.hub.errors import UnfitContent
-from pilothouse.hub.programs import ExitStatus
-from pilothouse.hub.provisions import Provisions, without_ours
-from pilothouse.hub.refusals import TerminalsClosed, TooManyTerminals, UnknownTerminal
-from pilothouse.hub.terminals import Ending
 
 Answer = Callable[[dict[str, Any]], Awaitable[Any]]
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from pilothouse.hub import folders
-from pilothouse.hub.files import WorkspaceFiles
-from pilothouse.hub.folders import Folder
-from pilothouse.hub.refusals import AlreadyThere, BadPath, OutsideWorkspace, TooLarge
+from pilothouse.hub.client import safe_dirs as folders
+from pilothouse.hub.client.browse import WorkspaceFiles
+from pilothouse.hub.client.refusals import AlreadyThere, BadPath, OutsideWorkspace, TooLarge
+from pilothouse.hub.client.safe_dirs import Folder
 
 LIMIT = 1000
 

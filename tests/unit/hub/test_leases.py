@@ -12,12 +12,12 @@ import msgspec
 import pytest
 
 from pilothouse.hub.errors import Held
-from pilothouse.hub.leases import Lease, Leases, NoLeases, leases_directory
+from pilothouse.hub.external.writer_lock import Lease, Leases, NoLeases, leases_directory
 
 HOLD = """
 import sys
 from pathlib import Path
-from pilothouse.hub.leases import Leases
+from pilothouse.hub.external.writer_lock import Leases
 Leases(Path(sys.argv[1]), sys.argv[2]).take("claude", "one", "ses_there")
 print("taken", flush=True)
 sys.stdin.read()
@@ -166,7 +166,7 @@ def test_a_directory_in_which_nothing_can_be_made_any_more_is_named(
     def refuse(**_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("pilothouse.hub.leases.tempfile.mkstemp", refuse)
+    monkeypatch.setattr("pilothouse.hub.external.writer_lock.tempfile.mkstemp", refuse)
     for ask in (lambda: leases.holder("claude", "two"), lambda: leases.take("claude", "two", "ses_1")):
         with pytest.raises(NoLeases, match="Permission denied"):
             ask()

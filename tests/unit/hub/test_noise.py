@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from pilothouse.hub import noise
-from pilothouse.hub.noise import BURST, Noise
+from pilothouse.hub.agent import inbound as noise
+from pilothouse.hub.agent.inbound import BURST, Noise
 
 Told = list[tuple[str, str]]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilothouse.hub.ownership import ELSEWHERE, Ownership, OwnTurn, PromptCount, own_turns
+from pilothouse.hub.mirror.dedup import ELSEWHERE, Ownership, OwnTurn, PromptCount, own_turns
 from pilothouse.log.memory import MemoryLog
 from pilothouse.model.events import CustomEvent, Event, MessageCompleteEvent
 from pilothouse.model.records import ImageContent, TextContent

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pilothouse.hub.errors import NotStored
-from pilothouse.hub.recorder import Recorder
+from pilothouse.hub.recording.recorder import Recorder
 from pilothouse.log.errors import LogFull
 from pilothouse.log.memory import MemoryLog
 from pilothouse.log.records import Change
@@ -93,7 +93,7 @@ async def test_commit_waits_for_what_was_recorded_before_it_and_no_more(log: Hel
 
 
 async def test_whoever_records_too_fast_is_told_to_wait(log: HeldLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pilothouse.hub.recorder.BATCH", 1)
+    monkeypatch.setattr("pilothouse.hub.recording.recorder.BATCH", 1)
     log.held = []
     recorder = await pen(log)
     for _ in range(6):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pilothouse.dialects.acp import Translator
-from pilothouse.hub.recovery import closing_events, end_open, fold
+from pilothouse.hub.recording.recovery import closing_events, end_open, fold
 from pilothouse.log.memory import MemoryLog
 from pilothouse.model.events import CustomEvent, Event, decode_event
 from pilothouse.model.session import Session

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from pilothouse.hub.errors import IllegalCommand
-from pilothouse.hub.standing import (
+from pilothouse.hub.recording.rules import (
     StandingRules,
     find_wide_rules,
     is_wide_rule,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from pilothouse.hub.provisions import Provisions
+from pilothouse.hub.agent.inputs import Provisions
 from tests.support.hubs import PATIENCE, odd_hub
 from tests.support.lending import lending
 

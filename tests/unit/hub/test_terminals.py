@@ -20,11 +20,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilothouse.acp.schema import EnvVariable
-from pilothouse.hub import families, programs
-from pilothouse.hub.families import Family
-from pilothouse.hub.outputs import Pieces, Tail
-from pilothouse.hub.programs import ExitStatus
-from pilothouse.hub.refusals import (
+from pilothouse.hub.client import process_tree as families
+from pilothouse.hub.client import programs
+from pilothouse.hub.client.process_tree import Family
+from pilothouse.hub.client.programs import ExitStatus, Pieces, Tail
+from pilothouse.hub.client.refusals import (
     BadPath,
     CannotStart,
     NoSuchFile,
@@ -35,8 +35,8 @@ from pilothouse.hub.refusals import (
     UnknownTerminal,
     request_error,
 )
-from pilothouse.hub.terminals import OUTPUT_MOST, Output, Terminals
-from pilothouse.hub.workspace import Workspace
+from pilothouse.hub.client.terminals import OUTPUT_MOST, Output, Terminals
+from pilothouse.hub.client.workspace import Workspace
 
 OK = ExitStatus(0, None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from pilothouse.hub.told import Told
+from pilothouse.hub.mirror.dedup import Told
 from tests.support.records import says
 
 

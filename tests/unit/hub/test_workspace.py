@@ -22,9 +22,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilothouse.hub import refusals, texts, workspace
-from pilothouse.hub.folders import Folder, Moved
-from pilothouse.hub.refusals import (
+from pilothouse.hub.client import refusals, workspace
+from pilothouse.hub.client import text_encoding as texts
+from pilothouse.hub.client.refusals import (
     BadContent,
     BadPath,
     FileTrouble,
@@ -40,7 +40,8 @@ from pilothouse.hub.refusals import (
     WorkspaceError,
     request_error,
 )
-from pilothouse.hub.workspace import Workspace
+from pilothouse.hub.client.safe_dirs import Folder, Moved
+from pilothouse.hub.client.workspace import Workspace
 
 SECRET = "what nobody inside may see"
 RACE, FEWEST = 0.6, 20
@@ -818,7 +819,7 @@ def test_without_handles_each_step_looks_before_it_goes(
     root: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The way that Windows goes."""
-    monkeypatch.setattr("pilothouse.hub.folders.HANDLES", False)
+    monkeypatch.setattr("pilothouse.hub.client.safe_dirs.HANDLES", False)
     files = Workspace(root)
 
     async def work() -> None:

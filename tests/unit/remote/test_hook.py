@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from pilothouse.hub.link import HUB as HUB_MARK
+from pilothouse.hub.agent.process import HUB as HUB_MARK
 from pilothouse.remote import hook
 from pilothouse.remote.hook import (
     Refusal,

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.acp import schema, text_block
 from pilothouse.acp.client.connection import ClientSideConnection
@@ -20,7 +21,6 @@ from pilothouse.acp.transport import memory_pair
 from pilothouse.dialects.acp import to_updates
 from pilothouse.dialects.acp.requests import elicitation_request, permission_request
 from pilothouse.hub.hub import Hub
-from pilothouse.hub.session import HubSession
 from pilothouse.log.entries import Entry
 from pilothouse.model.events import ApprovalRequestedEvent, UserQuestionEvent, decode_event
 from pilothouse.model.records import DescriptionPreview, Option

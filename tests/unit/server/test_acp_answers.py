@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pilothouse.hub.session.session.prompt_queue import TurnResult
 
 from pilothouse.acp.errors import RequestError
 from pilothouse.hub.errors import AgentFailed, IllegalCommand, UnfitContent
-from pilothouse.hub.turns import TurnResult
 from pilothouse.model.errors import ACPError
 from pilothouse.server.remote_acp.answers import Ending, prompt_answer, request_error
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilothouse.hub.media_types import BINARY
+from pilothouse.hub.client.browse import BINARY
 from pilothouse.server.downloads import HEAD, TEXT, attachment, inert_type
 
 

@@ -20,9 +20,9 @@ from ...acp.errors import RequestError
 from ...acp.watching import Diagnostic
 from ...adapters.running import RawUpdate
 from ...dialects.acp import Translator
-from ...hub.refusals import Refusal, request_error
-from ...hub.terminals import Terminals
-from ...hub.workspace import Workspace
+from ...hub.client.refusals import Refusal, request_error
+from ...hub.client.terminals import Terminals
+from ...hub.client.workspace import Workspace
 from ...model.capabilities import ACPCapabilities, observe
 from ...model.events import ACPEvent
 from . import consent

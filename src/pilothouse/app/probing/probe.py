@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from ...acp.errors import METHOD_NOT_FOUND, ConnectionClosed, RequestError, SpawnError
 from ...adapters.running import AgentSilent, FetchFailed
-from ...hub.link import AgentSpec
+from ...hub.agent.process import AgentSpec
 from .masking import Mask
 from .rows import Outcome, Report, Row, claimed, judged
 from .script import FILE, NOTE, SCRIPT, Script

@@ -19,10 +19,11 @@ import msgspec
 from ...acp.errors import ConnectionClosed, RequestError
 from ...adapters.known import without_flaws
 from ...adapters.running import RunningAgent, start_agent
-from ...hub.link import HUB, AgentSpec
-from ...hub.orphans import end_orphans
-from ...hub.serving import CLIENT_CAPABILITIES
+from ...hub.agent.client_requests import CLIENT_CAPABILITIES
+from ...hub.agent.process import AgentSpec
+from ...hub.startup import end_orphans
 from ...model.capabilities import Features
+from ...model.marks import HUB
 from .client import ProbeClient
 from .script import FILE, NOTE, Script
 

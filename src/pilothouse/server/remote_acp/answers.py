@@ -19,7 +19,7 @@ from ...acp.errors import (
     RequestError,
 )
 from ...hub.errors import AgentFailed, HubClosing, HubError, IllegalCommand, NotStored, QueueFull, Unsupported
-from ...hub.turns import TurnResult
+from ...hub.session.prompt_queue import TurnResult
 from ...log.errors import CursorAhead, LogError, UnknownSession
 from ...model.errors import ACPError, ValidationError
 from ...model.session import Session

@@ -24,7 +24,7 @@ from ...dialects.acp.requests import elicitation_mode, elicitation_request, perm
 from ...dialects.texts import shorten_middle, title_of
 from ...hub.errors import HubError
 from ...hub.hub import Hub
-from ...hub.session import HubSession
+from ...hub.session.session import HubSession
 from ...log.errors import LogError
 from ...model.events import ApprovalRequestedEvent, UserQuestionEvent
 from .. import audit

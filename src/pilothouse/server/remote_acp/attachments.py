@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from ...acp.errors import RequestError
-from ...hub.editors import Editor
+from ...hub.client.editors import Editor
 from ...hub.hub import Hub
-from ...hub.session import HubSession
+from ...hub.session.session import HubSession
 from ...model.events import CustomEvent, SessionErrorEvent, decode_event
 from .answers import Ending, refusing
 from .asking import Asking

@@ -17,8 +17,8 @@ import msgspec
 
 from ...acp.jsonrpc import encode_notification
 from ...dialects.acp.call import parent_of
-from ...hub.editors import Editor
-from ...hub.session import HubSession
+from ...hub.client.editors import Editor
+from ...hub.session.session import HubSession
 from ...model.events import DERIVED, CustomEvent, Event
 
 __all__ = ["Dressing", "extension"]

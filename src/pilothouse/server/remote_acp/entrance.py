@@ -15,7 +15,7 @@ from ... import __version__
 from ...acp import lenient, schema
 from ...acp.connection import Connection
 from ...acp.errors import RequestError
-from ...hub.editors import Editor
+from ...hub.client.editors import Editor
 from ...offer import TOKEN_METHOD, TOKEN_WAY, offer
 from ..callers import Caller, Scope
 from .answers import forbidden

@@ -18,10 +18,10 @@ from ...acp.agent.connection import AgentSideConnection
 from ...acp.connection import Diagnostic
 from ...acp.errors import ConnectionClosed, RequestError
 from ...acp.transport import Link
+from ...hub.agent.inputs import without_ours
 from ...hub.errors import HubClosing
 from ...hub.hub import Hub
-from ...hub.provisions import without_ours
-from ...hub.session import HubSession
+from ...hub.session.session import HubSession
 from ...log.records import SessionRecord
 from ...offer import TOKEN_METHOD
 from .. import audit

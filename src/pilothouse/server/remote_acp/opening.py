@@ -13,7 +13,7 @@ from typing import Any
 
 from ...acp.errors import RequestError
 from ...acp.model import to_wire
-from ...hub.provisions import Provisions, without_ours
+from ...hub.agent.inputs import Provisions, without_ours
 from ..callers import Caller, Scope
 
 __all__ = ["Given", "cursor_in", "given_by", "ours", "own_requests"]

@@ -15,10 +15,10 @@ from typing import Any
 
 from ...acp import schema
 from ...acp.errors import RequestError
+from ...hub.agent.inputs import without_ours
 from ...hub.errors import HubError
-from ...hub.provisions import without_ours
-from ...hub.session import HubSession
-from ...hub.turns import Prompt
+from ...hub.session.prompt_queue import Prompt
+from ...hub.session.session import HubSession
 from ...model.commands import MOST_BLOCKS
 from .answers import prompt_answer, refusing
 from .attachments import Attachments

@@ -15,7 +15,7 @@ from pilothouse.app.probing.probe import Probe
 from pilothouse.app.probing.rows import Report, Row, flags
 from pilothouse.app.probing.script import COMMAND, FILE, NOTE, WORD, Script
 from pilothouse.app.probing.steps import STEPS
-from pilothouse.hub.link import AgentSpec
+from pilothouse.hub.agent.process import AgentSpec
 
 SHORT = 5.0
 """Seconds for an agent that never answers; enough for the start of one that does, on a busy machine."""

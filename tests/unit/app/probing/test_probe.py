@@ -17,7 +17,7 @@ from pilothouse.app.probing.probe import Probe
 from pilothouse.app.probing.rows import Report, flags
 from pilothouse.app.probing.script import DEMO_SCRIPT, FILE, WORD, Script
 from pilothouse.app.probing.steps import STEPS
-from pilothouse.hub.link import AgentSpec
+from pilothouse.hub.agent.process import AgentSpec
 from tests.support.hubs import odd
 from tests.support.servers import agent_specs
 

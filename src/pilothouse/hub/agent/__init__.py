@@ -1,0 +1,1 @@
+"""The agent process of a session: started, listened to, served, configured, replaced."""

@@ -1,0 +1,1 @@
+"""Approvals, questions and stored rules, and the acts that they permit."""

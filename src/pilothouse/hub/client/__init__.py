@@ -1,0 +1,1 @@
+"""What the hub does for an agent as its client: files, terminals, editors."""

@@ -1,0 +1,1 @@
+"""Records of other programs, imported into the log."""
