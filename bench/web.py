@@ -27,9 +27,9 @@ from playwright.async_api import CDPSession, Page  # noqa: E402
 
 from pilothouse.hub.agent.process import AgentSpec  # noqa: E402
 from pilothouse.hub.hub import Hub  # noqa: E402
-from pilothouse.server.application import application  # noqa: E402
-from pilothouse.server.context import Server  # noqa: E402
+from pilothouse.server.app import application  # noqa: E402
 from pilothouse.server.listener import Listener, tcp_socket  # noqa: E402
+from pilothouse.server.state import Server  # noqa: E402
 from tests.support.browsers import Desk, Size, browser  # noqa: E402
 from tests.support.servers import TOKEN  # noqa: E402
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.hub import Hub
-from pilothouse.server.application import application
-from pilothouse.server.context import Server
+from pilothouse.server.app import application
 from pilothouse.server.limits import Limits
 from pilothouse.server.listener import Listener, tcp_socket
+from pilothouse.server.state import Server
 
 TOKEN = "bench"
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pilothouse.server.auth.guard.secrets import digest
 
 from pilothouse.adapters.base import AdapterError
 from pilothouse.hub.errors import UnknownAgent
@@ -16,7 +17,6 @@ from pilothouse.hub.external.writer_lock import Leases
 from pilothouse.log.records import Device
 from pilothouse.model.discovery import DiscoveredSession
 from pilothouse.model.events import utc_now
-from pilothouse.server.tokens import digest
 from tests.support.http_client import Answer, Client
 from tests.support.hubs import PATIENCE
 from tests.support.lanes import lane

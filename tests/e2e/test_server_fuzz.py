@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from schemathesis import GenerationMode
 
 from pilothouse.acp.nesting import DEEPEST
-from pilothouse.server.application import OPERATIONS
-from pilothouse.server.operations import Operation
+from pilothouse.server.app import OPERATIONS
+from pilothouse.server.http.operations import Operation
 from tests.support.http_client import Answer
 from tests.support.servers import TOKEN
 from tests.support.world import Ids, world

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import pytest
 from jsonschema import Draft202012Validator
+from pilothouse.server.auth.guard.callers import SCOPES
 
-from pilothouse.server.application import OPERATIONS
-from pilothouse.server.callers import SCOPES
-from pilothouse.server.openapi import document
-from pilothouse.server.operations import Operation
+from pilothouse.server.app import OPERATIONS
+from pilothouse.server.http.openapi import document
+from pilothouse.server.http.operations import Operation
 from tests.support.http_client import Answer, Client
 from tests.support.servers import Served
 from tests.support.world import Ids, world

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pilothouse.server.auth.guard.callers import SCOPES
 
-from pilothouse.server.callers import SCOPES
-from pilothouse.server.page.files import page_files, stylesheet
+from pilothouse.server.page import page_files, stylesheet
 from tests.support.http_client import PATIENCE, Answer, Client
 from tests.support.servers import Served, serving
 

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pilothouse.server.auth.guard.secrets import digest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from pilothouse.log.records import Device
 from pilothouse.model.events import utc_now
-from pilothouse.server import websocket as websocket_module
 from pilothouse.server.limits import Limits
-from pilothouse.server.tokens import digest
+from pilothouse.server.ws import stream as websocket_module
 from tests.support.hubs import until
 from tests.support.lanes import PATIENCE, Consumer, ended, lane
 from tests.support.servers import TOKEN, Served, serving

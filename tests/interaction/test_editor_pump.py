@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pilothouse.server.acp.websocket.lines import LineListener
 
 from pilothouse.acp.transport import MemoryLink, memory_pair
 from pilothouse.editor import pump as pumping
@@ -21,7 +22,6 @@ from pilothouse.editor.pump import Pump
 from pilothouse.editor.reaching import NoHub, Reaching
 from pilothouse.remote.place import Place, write_place
 from pilothouse.server.limits import Limits
-from pilothouse.server.lines import LineListener
 from pilothouse.server.listener import local_socket
 from tests.support.servers import Served, serving
 

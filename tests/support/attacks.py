@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pilothouse.hub.hub import Hub
-from pilothouse.server.application import OPERATIONS
+from pilothouse.server.app import OPERATIONS
 
 from .http_client import PATIENCE, Answer, Client
 from .servers import TOKEN, Served
@@ -133,7 +133,8 @@ async def log_in(served: Served) -> dict[str, str]:
 
 
 def routes() -> list[str]:
-    from pilothouse.server import acp, websocket
+    from pilothouse.server.acp.websocket import websocket as acp
+    from pilothouse.server.ws import stream as websocket
 
     return [route.path for route in (*websocket.ROUTES, *acp.ROUTES)]  # type: ignore[attr-defined]
 

@@ -20,6 +20,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from pilothouse.server.auth.guard.callers import ADMIN, Caller
+
 from pilothouse.acp.connection import Connection
 from pilothouse.acp.errors import RequestError
 from pilothouse.acp.transport import memory_pair
@@ -27,8 +29,7 @@ from pilothouse.acp.watching import StreamDirection, StreamEvent
 from pilothouse.hub.client.terminals import Terminals
 from pilothouse.hub.client.workspace import Workspace
 from pilothouse.hub.hub import Hub
-from pilothouse.server.callers import ADMIN, Caller
-from pilothouse.server.remote_acp import AcpFace
+from pilothouse.server.acp.websocket import AcpFace
 
 from .hubs import PATIENCE
 

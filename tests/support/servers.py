@@ -27,10 +27,10 @@ from typing import Any, NamedTuple
 from pilothouse.app.heap import bound_heap
 from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.hub import Hub
-from pilothouse.server.application import application
-from pilothouse.server.context import Server
+from pilothouse.server.app import application
 from pilothouse.server.limits import Limits
 from pilothouse.server.listener import Listener, local_socket, tcp_socket
+from pilothouse.server.state import Server
 
 from .http_client import PATIENCE, Client
 from .hubs import odd as odd_agent

@@ -76,10 +76,10 @@ class Serving:
 
     async def _listen(self) -> None:
         await asyncio.to_thread(_load)  # importing all this takes a while, in which the agent can be started
-        from ..server.application import application
-        from ..server.context import Server
-        from ..server.lines import LineListener
+        from ..server.acp.lines import LineListener
+        from ..server.app import application
         from ..server.listener import Listener, local_socket, tcp_socket
+        from ..server.state import Server
 
         home, bound = self._config.home, self._bound
         # told of the hub before; who finds it now must not take it for this one
@@ -144,7 +144,7 @@ class Serving:
 
     def _token(self) -> str:
         """The home's token where a port needs one; else one that nobody knows."""
-        from ..server.tokens import close_directory, load_token
+        from ..server.auth.secrets import close_directory, load_token
 
         if self._bound is None and HAS_SOCKETS:
             self.notices = close_directory(self._config.home)
@@ -183,7 +183,7 @@ def _told(opening: asyncio.Task[None]) -> None:
 
 
 def _load() -> None:
-    from ..server import application, lines, listener  # noqa: F401
+    from ..server.acp import lines  # noqa: F401
 
 
 def _hosts(settings: ServerConfig) -> frozenset[str]:

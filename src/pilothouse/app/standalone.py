@@ -11,8 +11,8 @@ from ..acp.transport import Link
 from ..config import Config
 from ..hub.hub import Hub
 from ..log.memory import MemoryLog
-from ..server.callers import ADMIN, Caller
-from ..server.remote_acp import AcpFace
+from ..server.acp.server import AcpFace
+from ..server.auth.callers import ADMIN, Caller
 from .composition import agent_specs
 
 __all__ = ["serve_standalone"]

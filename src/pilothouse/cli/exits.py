@@ -130,7 +130,7 @@ def _explained(exc: Exception) -> Failure | None:
     from ..hub.errors import AgentFailed, HubError, IllegalCommand, NotStored, UnknownAgent
     from ..log.errors import LogError, LogLocked, UnknownSession
     from ..remote.errors import RemoteError
-    from ..server.tokens import TokenError
+    from ..server.auth.secrets import TokenError
 
     if isinstance(exc, LogLocked):
         return Failure(_locked(exc), Exit.HOME)

@@ -25,7 +25,7 @@ __all__ = ["archive", "delete", "rename"]
 def rename(session: str, title: tuple[str, ...]) -> None:
     """Give a session another TITLE."""
     from ..model.errors import ValidationError
-    from ..server.titles import checked_title
+    from ..server.session_options import checked_title
 
     try:
         text = checked_title(" ".join(title).strip())

@@ -53,8 +53,6 @@ from ..log.errors import (
 )
 from ..model.errors import ValidationError
 
-__all__ = ["HttpError", "Refusal", "error_response", "explain"]
-
 logger = logging.getLogger(__name__)
 
 

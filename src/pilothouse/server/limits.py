@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-__all__ = ["Limits"]
-
 
 class Limits(Struct, frozen=True, kw_only=True):
     """Bytes, counts and seconds."""

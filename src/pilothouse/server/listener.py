@@ -21,13 +21,11 @@ import msgspec
 import uvicorn
 from starlette.types import ASGIApp
 
-from .auth import Guard
-from .failures import is_loopback
+from .auth.guard import Guard
+from .auth.rate_limit import is_loopback
+from .http.protocols import Crowd, HttpProtocol
 from .limits import Limits
-from .protocols import Crowd, HttpProtocol
-from .sockets import SocketProtocol
-
-__all__ = ["BindRefused", "Listener", "check_bind", "local_socket", "tcp_socket"]
+from .ws.sockets import SocketProtocol
 
 logger = logging.getLogger(__name__)
 

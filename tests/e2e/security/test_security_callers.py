@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pilothouse.server.application import OPERATIONS
+from pilothouse.server.app import OPERATIONS
 from tests.support.attacks import FOREIGN, SCOPED, Attempts, log_in, raw, state, status_of, target
 from tests.support.http_client import Client
 from tests.support.servers import TOKEN, Served, serving

@@ -10,9 +10,9 @@ import subprocess
 from pathlib import Path
 
 from pilothouse.hub.hub import Hub
-from pilothouse.server.application import application
-from pilothouse.server.context import Server
+from pilothouse.server.app import application
 from pilothouse.server.listener import Listener, tcp_socket
+from pilothouse.server.state import Server
 from tests.support.attacks import AUTHORIZED, Attempts, raw, status_of
 from tests.support.http_client import PATIENCE
 from tests.support.servers import TOKEN

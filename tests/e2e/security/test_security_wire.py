@@ -15,12 +15,12 @@ import pytest
 from websockets.asyncio.client import connect
 
 from pilothouse.hub.hub import Hub
-from pilothouse.server import sockets
-from pilothouse.server.application import application
-from pilothouse.server.context import Server
+from pilothouse.server.app import application
+from pilothouse.server.http.protocols import Seldom
 from pilothouse.server.limits import Limits
 from pilothouse.server.listener import Listener, tcp_socket
-from pilothouse.server.protocols import Seldom
+from pilothouse.server.state import Server
+from pilothouse.server.ws import sockets
 from tests.support.attacks import AUTHORIZED, SCOPED, Attempts, Clock, paired, raw, state, status_of, target, until
 from tests.support.http_client import PATIENCE, Client
 from tests.support.servers import TOKEN, Served, serving
@@ -284,7 +284,7 @@ async def connections_of(listener: Listener) -> list[Any]:
 
 
 async def test_one_address_beyond_this_machine_has_only_so_many_connections(attempts: Attempts) -> None:
-    from pilothouse.server.protocols import Crowd, HttpProtocol
+    from pilothouse.server.http.protocols import Crowd, HttpProtocol
 
     crowd = Crowd(Limits(per_address=3, sockets=100))
     connection: Any = HttpProtocol.__new__(HttpProtocol)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page
 
-from pilothouse.server.page.files import PageFile, page_files
+from pilothouse.server.page import PageFile, page_files
 from tests.support.browsers import Desk, expect
 from tests.support.servers import ServerProcess, server_process, serving
 from tests.support.web_talk import Talk, until

@@ -22,9 +22,9 @@ from pilothouse.hub.hub import DATABASE, Hub
 from pilothouse.hub.recording import recorder
 from pilothouse.hub.recording.rules import Remember
 from pilothouse.log.sqlite import SQLiteLog
-from pilothouse.server.application import application
-from pilothouse.server.context import Server
+from pilothouse.server.app import application
 from pilothouse.server.listener import Listener, tcp_socket
+from pilothouse.server.state import Server
 
 from ..http_client import Client
 from ..servers import ROOT, TOKEN

@@ -13,6 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 from pilothouse.hub.session.session.session import HubSession
+from pilothouse.server.acp.websocket.update_frames import Runs, notification, numbered, update_head
+from pilothouse.server.auth.guard.callers import ADMIN, Caller
 
 from pilothouse.acp import schema, text_block
 from pilothouse.acp.client.connection import ClientSideConnection
@@ -24,9 +26,7 @@ from pilothouse.hub.hub import Hub
 from pilothouse.log.entries import Entry
 from pilothouse.model.events import ApprovalRequestedEvent, UserQuestionEvent, decode_event
 from pilothouse.model.records import DescriptionPreview, Option
-from pilothouse.server.callers import ADMIN, Caller
-from pilothouse.server.remote_acp import AcpFace
-from pilothouse.server.remote_acp.runs import Runs, notification, numbered, update_head
+from pilothouse.server.acp.websocket import AcpFace
 from tests.support.hubs import PATIENCE, fact, until
 from tests.support.records import append, finder, says, write_record
 from tests.support.servers import agent_specs

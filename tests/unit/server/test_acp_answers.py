@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from pilothouse.hub.session.session.prompt_queue import TurnResult
+from pilothouse.server.acp.websocket.answers import Ending, prompt_answer, request_error
 
 from pilothouse.acp.errors import RequestError
 from pilothouse.hub.errors import AgentFailed, IllegalCommand, UnfitContent
 from pilothouse.model.errors import ACPError
-from pilothouse.server.remote_acp.answers import Ending, prompt_answer, request_error
 
 
 def failed(code: str, message: str, details: Any = None, agent_code: str | None = None) -> RequestError:

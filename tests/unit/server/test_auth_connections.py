@@ -3,11 +3,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from pilothouse.server.auth.guard.callers import ADMIN, SCOPES, Caller, in_order
 
-from pilothouse.server.callers import ADMIN, SCOPES, Caller, in_order
-from pilothouse.server.context import Connections
 from pilothouse.server.errors import HttpError
 from pilothouse.server.limits import Limits
+from pilothouse.server.state import Connections
 
 PHONE = Caller(name="phone", scopes=frozenset({"read"}), device_id="dev_1")
 OTHER = Caller(name="other", scopes=frozenset({"read"}), device_id="dev_2")

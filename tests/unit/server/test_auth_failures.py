@@ -1,8 +1,16 @@
 from __future__ import annotations
 
 import pytest
-
-from pilothouse.server.failures import BURST, LONGEST, REMEMBERED, TOTAL, WINDOW, Failures, is_loopback, network
+from pilothouse.server.auth.guard.rate_limit import (
+    BURST,
+    LONGEST,
+    REMEMBERED,
+    TOTAL,
+    WINDOW,
+    Failures,
+    is_loopback,
+    network,
+)
 
 STRANGER = "203.0.113.9"
 

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from pilothouse.server.auth.guard.browser_logins import cookie, cookie_name, values
+from pilothouse.server.auth.guard.guard import host_allowed, normal_origin, origin_allowed, own_origin
 
-from pilothouse.server.headers import HTML_POLICY, POLICY, secured
+from pilothouse.server.http.middleware import HTML_POLICY, POLICY, secured
 from pilothouse.server.listener import BindRefused, check_bind
-from pilothouse.server.logins import cookie, cookie_name, values
-from pilothouse.server.origins import host_allowed, normal_origin, origin_allowed, own_origin
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:7717", "localhost:8000", "LOCALHOST", "[::1]", "[::1]:7717"])

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 import pytest
-
-from pilothouse.server.tickets import AT_ONCE, TRIES, TicketRefused, Tickets
+from pilothouse.server.auth.guard.secrets import AT_ONCE, TRIES, TicketRefused, Tickets
 
 
 class Clock:

@@ -5,8 +5,7 @@ import threading
 from pathlib import Path
 
 import pytest
-
-from pilothouse.server.tokens import TokenError, digest, load_token, new_secret, same
+from pilothouse.server.auth.guard.secrets import TokenError, digest, load_token, new_secret, same
 
 
 def mode(path: Path) -> int:

@@ -8,7 +8,7 @@ import pytest
 from msgspec import field
 
 from pilothouse.model.errors import ValidationError
-from pilothouse.server.operations import Body, Query, checked
+from pilothouse.server.http.operations import Body, Query, checked
 
 
 class Part(Body):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from pilothouse.server.approvals import Decision
+from pilothouse.server.routes.approvals import Decision
 
 
 def test_an_option_may_have_an_empty_id() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pilothouse.model.errors import ValidationError
-from pilothouse.server import directories
-from pilothouse.server.directories import complete
 from pilothouse.server.errors import HttpError
+from pilothouse.server.routes import directories
+from pilothouse.server.routes.directories import complete
 
 
 @pytest.fixture

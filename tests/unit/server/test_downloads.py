@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilothouse.hub.client.browse import BINARY
-from pilothouse.server.downloads import HEAD, TEXT, attachment, inert_type
+from pilothouse.server.http.downloads import HEAD, TEXT, attachment, inert_type
 
 
 @given(st.text(st.characters(), max_size=400))

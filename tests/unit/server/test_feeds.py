@@ -12,8 +12,7 @@ from pilothouse.dialects.acp import Translator
 from pilothouse.log.entries import Entry
 from pilothouse.log.memory import MemoryLog
 from pilothouse.model.events import Event
-from pilothouse.server.feeds import KEPT_COUNT, Feeds, Lane, chosen
-from pilothouse.server.indexes import TurnIndexes
+from pilothouse.server.http.event_frames import KEPT_COUNT, Feeds, Lane, TurnIndexes, chosen
 
 NOW = "2026-03-01T10:00:00.000Z"
 EVENTS, PACKETS = Lane("events"), Lane("packets")

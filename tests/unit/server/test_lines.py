@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from pilothouse.server.acp.websocket.lines import HIGH_WATER, LineLink, LineListener
+from pilothouse.server.acp.websocket.update_frames import Run
 
 from pilothouse.acp.errors import ConnectionClosed
 from pilothouse.server.limits import Limits
-from pilothouse.server.lines import HIGH_WATER, LineLink, LineListener
 from pilothouse.server.listener import local_socket
-from pilothouse.server.remote_acp.runs import Run
 from tests.support.servers import serving
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pilothouse.server.metrics import Family, render
+from pilothouse.server.routes.metrics import Family, render
 
 
 def test_metrics_are_written_in_the_text_format() -> None:

@@ -8,9 +8,9 @@ import pytest
 from msgspec import Meta, Struct
 
 from pilothouse.model.commands import COMMANDS, ACPCommand
-from pilothouse.server.application import OPERATIONS
-from pilothouse.server.openapi import document
-from pilothouse.server.operations import Body, Call, Operation, Query
+from pilothouse.server.app import OPERATIONS
+from pilothouse.server.http.openapi import document
+from pilothouse.server.http.operations import Body, Call, Operation, Query
 
 
 class Thing(Struct):

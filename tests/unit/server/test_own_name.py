@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from pilothouse.server.identity import own_name
+from pilothouse.server.auth.guard.identity import own_name
 
 
 @pytest.mark.parametrize(

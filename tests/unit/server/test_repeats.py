@@ -8,7 +8,7 @@ import pytest
 from msgspec import Struct
 
 from pilothouse.server.errors import HttpError
-from pilothouse.server.repeats import Repeats
+from pilothouse.server.http.idempotency import Repeats
 
 
 class Counter:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from pilothouse.hub.hub import Hub
-from pilothouse.server import roster as roster_module
-from pilothouse.server.roster import Roster
+from pilothouse.server.ws import session_list_feed as roster_module
+from pilothouse.server.ws.session_list_feed import Roster
 from tests.support.servers import agent_specs
 
 PATIENCE = 60

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from starlette.requests import ClientDisconnect
 
-from pilothouse.server.sse import (
+from pilothouse.server.http.sse import (
     SLICE,
     EventStream,
     Packer,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilothouse.server.subpath import SubPath
+from pilothouse.server.http.middleware import SubPath
 
 
 @pytest.mark.parametrize(

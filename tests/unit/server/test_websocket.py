@@ -13,10 +13,9 @@ from websockets.frames import Opcode
 from pilothouse.log.entries import Entry
 from pilothouse.model.errors import ValidationError
 from pilothouse.server.errors import HttpError
-from pilothouse.server.lanes import KEPT, KEPT_BYTES, Form, Frames, Outlet, events_message
-from pilothouse.server.messages import MESSAGES, CommandMessage, Subscribe, parse_message, request_id_of
-from pilothouse.server.sockets import frame
-from pilothouse.server.subscriptions import Subscription
+from pilothouse.server.ws.messages import MESSAGES, CommandMessage, Subscribe, parse_message, request_id_of
+from pilothouse.server.ws.sockets import frame
+from pilothouse.server.ws.subscriptions import KEPT, KEPT_BYTES, Form, Frames, Outlet, Subscription, events_message
 
 
 def entry(seq: int, source: bytes | None = None, *, size: int = 0) -> Entry:

@@ -1,0 +1,1 @@
+"""The frame of every HTTP request: operations, errors, streams, downloads, limits."""
