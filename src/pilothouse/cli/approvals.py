@@ -95,11 +95,11 @@ def _print(approval: dict[str, Any], questions: Sequence[dict[str, Any]], *, who
     import msgspec
     from rich.text import Text
 
+    from ..dialects.texts import shown, title_of
     from ..model.errors import ValidationError
     from ..model.events import ApprovalRequestedEvent, decode_event
     from ..terminal.asking import describe_refusal
     from ..terminal.screen import Screen
-    from ..terminal.texts import shown, title_of
 
     screen = Screen(console(), live=False)
     try:
@@ -125,8 +125,8 @@ def _print_options(screen: Screen, event: Any, limit: int | None) -> None:
     """The agent's options by id, with Pilothouse's label for each. With a `limit` only so many of them."""
     from rich.text import Text
 
+    from ..dialects.texts import title_of
     from ..terminal.asking import describe_option
-    from ..terminal.texts import title_of
 
     shown = event.options[:limit]
     lines = [f"--option {title_of(option.option_id)}: {describe_option(option)}" for option in shown]
@@ -137,7 +137,7 @@ def _print_options(screen: Screen, event: Any, limit: int | None) -> None:
 
 
 def _print_questions(questions: Sequence[dict[str, Any]]) -> None:
-    from ..terminal.texts import title_of
+    from ..dialects.texts import title_of
 
     for question in questions:
         say(f"? {title_of(str(question['question']))}")
@@ -145,7 +145,7 @@ def _print_questions(questions: Sequence[dict[str, Any]]) -> None:
 
 def _question_line(question: dict[str, Any]) -> str:
     """A question of an approval: its id, its text, and its options."""
-    from ..terminal.texts import title_of
+    from ..dialects.texts import title_of
 
     options = " / ".join(title_of(str(option)) for option in question["options"])
     asked = f"{title_of(str(question['id']))}: {title_of(str(question['question']))}"
@@ -208,7 +208,7 @@ def _print_decision(decided: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(decided)
         return
-    from ..terminal.texts import title_of
+    from ..dialects.texts import title_of
     from .asks import describe_stored_rule
 
     request, decision = decided["request"], decided.get("decision") or {}

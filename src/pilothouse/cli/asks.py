@@ -16,13 +16,13 @@ from typing import Any
 
 import msgspec
 
+from ..dialects.texts import title_of
 from ..model.events import ApprovalRequestedEvent, Event, UserQuestionEvent, decode_event
 from ..model.policy import decide
 from ..model.records import CommandPreview, DiffPreview
 from ..terminal.asking import Verdict, ask_approval, ask_question
 from ..terminal.keyboard import Keyboard
 from ..terminal.screen import Screen
-from ..terminal.texts import title_of
 from .manners import Manners
 from .output import say
 from .sides import DecisionRefused, Side, settled_by

@@ -191,6 +191,6 @@ def _matched(wanted: str, known: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _shown(text: str) -> str:
-    from ..terminal.texts import title_of
+    from ..dialects.texts import title_of
 
     return title_of(str(text))

@@ -94,7 +94,7 @@ def _print(found: dict[str, Any], most: int) -> None:
 
 
 def _print_problems(problems: Sequence[Found]) -> None:
-    from ..terminal.texts import title_of
+    from ..dialects.texts import title_of
 
     for problem in problems[:PROBLEMS]:
         say(title_of(f"Cannot be read: {short_path(problem['path'])}: {problem['message']}"), err=True)
@@ -110,7 +110,7 @@ def _print_rows(sessions: Sequence[Found], short: Mapping[str, str]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from ..terminal.texts import title_of
+    from ..dialects.texts import title_of
 
     out = console()
     rows = [tuple(title_of(cell) for cell in _cells(one, short)) for one in sessions]
@@ -176,7 +176,7 @@ async def _watch(agent: str | None, most: int, as_json: bool) -> None:
 def _tell(news: Sequence[Found], gone: Any, short: Mapping[str, str], *, as_json: bool, first: bool) -> None:
     import msgspec
 
-    from ..terminal.texts import title_of
+    from ..dialects.texts import title_of
 
     if as_json:
         for one in news:

@@ -42,8 +42,8 @@ def show(as_json: bool) -> None:
         return
     from rich.markup import escape
 
+    from ..dialects.texts import title_of
     from ..model.policy import describe_rule
-    from ..terminal.texts import title_of
 
     out = console()
     out.print(f"[dim]{escape(str(config.path))}[/]")
@@ -99,7 +99,7 @@ def rules(everything: bool, as_json: bool) -> None:
 def _print_rule(rule: dict[str, Any]) -> None:
     from rich.text import Text
 
-    from ..terminal.texts import title_of
+    from ..dialects.texts import title_of
     from .rules import what_rule
 
     out = console()
@@ -117,7 +117,7 @@ def _arguments(rule: dict[str, Any]) -> str:
     """The arguments that a rule is limited to, as one line of JSON."""
     import msgspec
 
-    from ..terminal.texts import shown
+    from ..dialects.texts import shown
 
     return shown(msgspec.json.encode(rule["rule"]["arguments"]).decode())
 
@@ -128,7 +128,7 @@ def _where(rule: dict[str, Any]) -> str:
 
 def _maker(rule: dict[str, Any]) -> str:
     """The name that signed the decision; rules of early versions have none."""
-    from ..terminal.texts import title_of
+    from ..dialects.texts import title_of
 
     return f"by {title_of(rule['madeBy'])}" if rule["madeBy"] else ""
 
@@ -181,7 +181,7 @@ def _change_wide_rule(beginning: str, as_json: bool, head: str, *, narrow: bool)
 def revoke(rule: str) -> None:
     """Delete a rule, by the beginning of its id. Such requests are asked about again."""
     from ..config import load_config
-    from ..terminal.texts import title_of
+    from ..dialects.texts import title_of
     from .rules import revoke_rule, what_rule
 
     gone = complete(revoke_rule(load_config(), rule))
@@ -216,8 +216,8 @@ def check(command: str, cwd: Path | None, as_json: bool) -> None:
         return
     from rich.text import Text
 
+    from ..dialects.texts import shown
     from ..terminal.drawing import risk_text
-    from ..terminal.texts import shown
 
     out = console()
     words = {"allow": "allowed without asking", "deny": "denied without asking", "ask": "asked"}

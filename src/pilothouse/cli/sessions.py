@@ -75,7 +75,7 @@ def _print_rows(names: tuple[str, ...], rows: Sequence[tuple[tuple[str, ...], st
     from rich.table import Table
     from rich.text import Text
 
-    from ..terminal.texts import title_of
+    from ..dialects.texts import title_of
 
     out = console()
     ids = {cells[0][:SHORT_ID] for cells, _ in rows}
@@ -196,7 +196,7 @@ async def _rules() -> dict[str, str]:
 def _head(out: Any, record: SessionRecord) -> None:
     from rich.text import Text
 
-    from ..terminal.texts import title_of
+    from ..dialects.texts import title_of
 
     out.print(Text(title_of(record.title or record.id), style="bold"))
     facts = [record.agent, short_path(record.cwd), record.created[:16].replace("T", " "), record.id]

@@ -75,7 +75,7 @@ def delete(session: str, yes: bool) -> None:
 
 def _confirm(record: SessionRecord) -> None:
     """Raises Failure unless somebody says yes."""
-    from ..terminal.texts import title_of
+    from ..dialects.texts import title_of
 
     if not sys.stdin.isatty():
         raise Failure("there is no terminal to ask on; --yes deletes without asking", Exit.USAGE)

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 from rich.text import Text
 
+from ..dialects.texts import shown, title_of
 from ..dialects.transcript import shorten_middle
 from ..model.commands import OfferId, Remember
 from ..model.events import ApprovalRequestedEvent, UserQuestionEvent
@@ -23,7 +24,6 @@ from .drawing import Quoted, risk_text
 from .forms import Field, fields_of
 from .keyboard import Keyboard
 from .screen import Screen
-from .texts import shown, title_of
 
 __all__ = ["Verdict", "ask_approval", "ask_question", "describe_option", "describe_refusal"]
 

@@ -12,11 +12,11 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from ..dialects.texts import duration
 from ..dialects.transcript import ToolCallEntry, entry_of
 from ..model.session import Session
 from .drawing import OUTPUT_LINES, counts, diff_text, headline, output_tail, title_line
 from .printing import Printer
-from .texts import duration
 
 __all__ = ["DIFF_LINES", "Calls"]
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from rich.text import Text
 
+from ..dialects.texts import shown, title_of
 from ..dialects.transcript import shorten_lines, shorten_middle
 from ..model.events import ApprovalRequestedEvent, ApprovalResolvedEvent, UserQuestionEvent
 from ..model.previews import list_unshown_members, list_unshown_of_questions, split_command
@@ -20,7 +21,6 @@ from ..model.records import CommandPreview, DiffPreview
 from .calls import DIFF_LINES, Calls
 from .drawing import Quoted, diff_text, headline, one_line, risk_text, title_line
 from .printing import Printer
-from .texts import shown, title_of
 
 __all__ = ["Decisions", "member_line"]
 

@@ -11,10 +11,10 @@ from rich.markdown import Heading, Markdown
 from rich.segment import Segment
 from rich.text import Text
 
+from ..dialects.texts import clean, shown, title_of, unfenced
 from ..dialects.transcript import FileDiffView, ToolCallEntry, shorten_lines
 from ..model.previews import split_sections
 from ..model.records import Todo
-from .texts import clean, shown, title_of, unfenced
 
 __all__ = [
     "RISK_STYLES",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .texts import title_of
+from ..dialects.texts import title_of
 
 __all__ = ["Field", "fields_of"]
 

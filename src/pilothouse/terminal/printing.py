@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from .texts import shown
+from ..dialects.texts import shown
 
 __all__ = ["Printer"]
 

@@ -13,8 +13,8 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from ..dialects.texts import duration
 from .printing import Printer
-from .texts import duration
 
 __all__ = ["Region"]
 

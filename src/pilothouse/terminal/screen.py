@@ -15,6 +15,7 @@ from typing import Any
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
+from ..dialects.texts import shown, title_of
 from ..model.events import (
     ApprovalRequestedEvent,
     ApprovalResolvedEvent,
@@ -53,7 +54,6 @@ from .endings import ending
 from .printing import Printer
 from .region import Region
 from .speech import Speech
-from .texts import shown, title_of
 
 __all__ = ["Screen"]
 

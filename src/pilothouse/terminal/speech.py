@@ -11,10 +11,11 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
+from ..dialects.texts import clean, title_of
 from ..model.records import TextContent
 from .drawing import Prose, Trimmed
 from .printing import Printer
-from .texts import Blocks, clean, size_of, title_of
+from .texts import Blocks, size_of
 
 __all__ = ["Speech"]
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..dialects.texts import clean, duration, shown, title_of, unfenced
-
-__all__ = ["Blocks", "clean", "duration", "shown", "size_of", "title_of", "unfenced"]
+__all__ = ["Blocks", "size_of"]
 
 LIMIT = 16 * 1024
 """Characters after which a block is given up as one: a flood must not be held back for its end."""

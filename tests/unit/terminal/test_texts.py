@@ -15,7 +15,8 @@ from rich.text import Text
 from pilothouse.model.labels import make_visible
 from pilothouse.model.previews import split_sections
 from pilothouse.terminal.drawing import cut_middle, diff_text, display_path, output_tail, title_line
-from pilothouse.terminal.texts import Blocks, clean, duration, shown, size_of, title_of
+from pilothouse.dialects.texts import clean, duration, shown, title_of
+from pilothouse.terminal.texts import Blocks, size_of
 
 
 @pytest.mark.parametrize(
