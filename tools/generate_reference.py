@@ -22,7 +22,8 @@ from typing import Any, NamedTuple, get_args
 import msgspec
 
 from pilothouse.dialects import packets
-from pilothouse.dialects.packets import detect, shapes, views
+from pilothouse.dialects.packets import shapes, views
+from pilothouse.dialects.packets import shapes as detect
 from pilothouse.model import commands, errors, events, policy, records, risk
 from pilothouse.model.patches import PatchedFile
 from pilothouse.model.risk import levels

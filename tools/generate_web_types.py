@@ -20,8 +20,10 @@ from typing import Any, get_args
 import msgspec
 from msgspec import inspect as shapes
 
-from pilothouse.model import errors, events, labels, records
-from pilothouse.model.session import Session, calls, files, items, state, status
+from pilothouse.model import errors, events, records
+from pilothouse.model import previews as labels
+from pilothouse.model.session import Session, calls, items, state, status
+from pilothouse.model.session import state as files
 from pilothouse.model.tools import commands, inputs, names
 
 ROOT = Path(__file__).resolve().parent.parent

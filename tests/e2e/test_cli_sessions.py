@@ -20,7 +20,7 @@ from pilothouse.acp import (
     spawn_agent_process,
     text_block,
 )
-from pilothouse.acp.watching import Diagnostic
+from pilothouse.acp.dispatch import Diagnostic
 from pilothouse.cli import sessions
 from pilothouse.model.events import decode_event
 from pilothouse.model.session import Session

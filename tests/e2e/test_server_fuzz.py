@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from schemathesis import GenerationMode
 
-from pilothouse.acp.nesting import DEEPEST
+from pilothouse.acp.jsonrpc import DEEPEST
 from pilothouse.server.app import OPERATIONS
 from pilothouse.server.http.operations import Operation
 from tests.support.http_client import Answer

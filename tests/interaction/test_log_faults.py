@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from pilothouse.log.sqlite.log.reader import LogArchive
 
 from pilothouse.log import (
     Entry,
@@ -32,7 +33,6 @@ from pilothouse.log import (
     SQLiteLog,
     UnknownSession,
 )
-from pilothouse.log.archive import LogArchive
 from pilothouse.model.events import Event, MessageDeltaEvent, decode_event
 
 NOW = "2026-01-01T00:00:00.000Z"
@@ -71,7 +71,7 @@ asyncio.run(main())
 OPENER = """
 import asyncio, os, sys
 from pilothouse.log import LogError, SQLiteLog
-from pilothouse.log.database import migrations
+from pilothouse.log.sqlite.database import migrations
 
 migrations()  # read now what nobody may not be allowed to read
 if sys.argv[2:] == ["nobody"]:
@@ -227,7 +227,7 @@ async def test_a_second_hub_is_refused_and_told_who_holds_the_log(path: Path) ->
 
 
 async def test_where_there_are_no_file_locks_the_log_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pilothouse.log.lock.LOCKS", False)
+    monkeypatch.setattr("pilothouse.log.sqlite.database.LOCKS", False)
     async with SQLiteLog(path) as log:
         assert any("second hub" in notice for notice in log.notices)
 
@@ -235,7 +235,7 @@ async def test_where_there_are_no_file_locks_the_log_says_so(path: Path, monkeyp
 async def test_another_program_that_holds_the_database_gives_a_clear_error(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pilothouse.log.database.BUSY_TIMEOUT", 0.05)
+    monkeypatch.setattr("pilothouse.log.sqlite.database.BUSY_TIMEOUT", 0.05)
     await make(path)
     async with SQLiteLog(path) as log:
         other = sqlite3.connect(path, isolation_level=None)
@@ -517,7 +517,7 @@ async def test_without_room_to_fold_it_the_write_ahead_log_is_kept_for_the_next_
     """Folded halfway it would take the room that the next small batch needs."""
     await make(path)
     before = path.read_bytes()
-    monkeypatch.setattr("pilothouse.log.database.has_room", lambda _: False)
+    monkeypatch.setattr("pilothouse.log.sqlite.database.has_room", lambda _: False)
     async with SQLiteLog(path) as log:
         assert await log.append("s", 5, deltas(100)) == 105
     assert path.read_bytes() == before
@@ -614,10 +614,10 @@ async def test_when_the_writer_ends_by_a_defect_nobody_is_left_waiting(
     await make(path)
     async with asyncio.timeout(10):
         log = await SQLiteLog(path).open()
-        monkeypatch.setattr("pilothouse.log.commit.GroupCommit.commit", lambda *_: 1 / 0)
+        monkeypatch.setattr("pilothouse.log.sqlite.commit.GroupCommit.commit", lambda *_: 1 / 0)
         with pytest.raises(LogError, match="defect"):
             await log.append("s", 5, deltas(1))
-        monkeypatch.setattr("pilothouse.log.writer.Writer._take", lambda *_: 1 / 0)
+        monkeypatch.setattr("pilothouse.log.sqlite.writer.Writer._take", lambda *_: 1 / 0)
         monkeypatch.setattr("threading.excepthook", lambda *_: None)
         outcomes = [await asyncio.gather(log.append("s", 5, deltas(1)), return_exceptions=True) for _ in range(3)]
         assert isinstance(outcomes[-1][0], LogClosed)

@@ -15,7 +15,7 @@ from pilothouse.hub.session.session.session import HubSession
 from pilothouse.adapters.known import PermissionBehavior
 from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.hub import Hub
-from pilothouse.log.base import EventLog
+from pilothouse.log.contract import EventLog
 from pilothouse.log.errors import LogFull
 from pilothouse.log.memory import MemoryLog
 from pilothouse.log.records import Change

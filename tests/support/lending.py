@@ -23,9 +23,9 @@ from typing import Any
 from pilothouse.server.auth.guard.callers import ADMIN, Caller
 
 from pilothouse.acp.connection import Connection
+from pilothouse.acp.dispatch import StreamDirection, StreamEvent
 from pilothouse.acp.errors import RequestError
 from pilothouse.acp.transport import memory_pair
-from pilothouse.acp.watching import StreamDirection, StreamEvent
 from pilothouse.hub.client.terminals import Terminals
 from pilothouse.hub.client.workspace import Workspace
 from pilothouse.hub.hub import Hub

@@ -16,16 +16,27 @@ from typing import Any, Self
 import msgspec
 from msgspec import Raw, UnsetType
 
-from .dispatch import Dispatcher, FunctionDispatcher, JsonValue, MethodHandler, session_of
+from .dispatch import (
+    Diagnostic,
+    Dispatcher,
+    FunctionDispatcher,
+    Job,
+    JsonValue,
+    MethodHandler,
+    Serving,
+    StreamDirection,
+    StreamEvent,
+    StreamObserver,
+    internal_error,
+    session_of,
+)
 from .errors import ConnectionClosed, RequestError, ValidationError
 from .framing import DEFAULT_LINE_LIMIT, LARGE, Oversize
 from .jsonrpc import RequestId
 from .lanes import Backlog, Call, Handler, Lane, Updates, handling
 from .methods import CANCEL_REQUEST
 from .peer import Malformed, Message, Peer, Response, Unmatched
-from .serving import Job, Serving, internal_error
 from .transport import Link, MessageLink, StreamLink, Transport
-from .watching import Diagnostic, StreamDirection, StreamEvent, StreamObserver
 
 __all__ = [
     "Connection",

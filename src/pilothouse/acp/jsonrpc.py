@@ -1,7 +1,8 @@
 """JSON-RPC 2.0 messages: one line of bytes to a `Message` and back.
 
-Params, results and errors stay raw JSON here, so that a message is decoded into its type exactly once, by whoever
-knows the type, and a proxy can pass it on untouched.
+Params, results and errors stay raw JSON here, so that each message is decoded into its type exactly once, and a proxy
+can pass it on untouched. JSON that is nested too deeply is not read: decoders and encoders recurse for each level, and
+one fixed limit makes sure that what is read can be handled everywhere.
 """
 
 from __future__ import annotations
@@ -16,17 +17,33 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from .errors import INTERNAL_ERROR, RequestError
 from .model import encode
 
-__all__ = [
-    "Message",
-    "RequestId",
-    "decode_message",
-    "encode_error",
-    "encode_notification",
-    "encode_request",
-    "encode_result",
-    "error_from_wire",
-    "with_whole_characters",
-]
+DEEPEST = 128
+"""Levels of objects and lists. What people and programs write has a few; what a program makes of itself some dozens."""
+TOO_DEEP = f"nested too deeply: more than {DEEPEST} objects and lists in one another"
+
+
+def is_deep(value: Any) -> bool:
+    """Whether a value, as the decoder gives it, is nested more deeply than `DEEPEST`."""
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        outer = [part for part in level if type(part) is dict or type(part) is list]
+        if not outer:
+            return False
+        level = [inner for part in outer for inner in (part.values() if type(part) is dict else part)]
+    return True
+
+
+def is_too_deep(data: bytes) -> bool:
+    """The same for JSON, most of which needs no look; for what is no JSON it does not matter."""
+    if len(data) <= 2 * DEEPEST or data.count(b"{") + data.count(b"[") <= DEEPEST:
+        return False
+    try:
+        return is_deep(msgspec.json.decode(data))
+    except RecursionError:
+        return True
+    except (msgspec.DecodeError, UnicodeError):
+        return False
+
 
 RequestId = int | float | str | None
 

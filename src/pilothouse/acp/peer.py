@@ -17,6 +17,7 @@ from msgspec import UNSET, Raw, UnsetType
 from .errors import INVALID_REQUEST, PARSE_ERROR, RequestError
 from .framing import Oversize
 from .jsonrpc import (
+    TOO_DEEP,
     Message,
     RequestId,
     decode_message,
@@ -24,11 +25,11 @@ from .jsonrpc import (
     encode_notification,
     encode_request,
     error_from_wire,
+    is_too_deep,
     with_whole_characters,
 )
 from .methods import CANCEL_REQUEST
 from .model import encode
-from .nesting import TOO_DEEP, is_too_deep
 
 __all__ = ["Malformed", "Message", "Peer", "Response", "Unmatched"]
 

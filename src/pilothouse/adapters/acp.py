@@ -20,9 +20,9 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from ..acp.dispatch import Diagnostic
 from ..acp.errors import ConnectionClosed, RequestError, SpawnError
 from ..acp.process import default_environment
-from ..acp.watching import Diagnostic
 from ..model.capabilities import ACPCapabilities, capabilities_from_acp
 from ..model.discovery import DiscoveredSession, StartSessionOptions
 from .base import Adapter, AdapterError, AgentSession, Launch, SessionHost

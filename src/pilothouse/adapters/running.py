@@ -16,13 +16,12 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from ..acp.connection import Connection
-from ..acp.dispatch import session_of
+from ..acp.dispatch import Diagnostic, session_of
 from ..acp.errors import ConnectionClosed, RequestError
 from ..acp.lanes import Handler, Updates
 from ..acp.process import CommandNotFound, StderrTail, describe_end, kill, kin, spawn, stop
 from ..acp.routing import LEGACY_UPDATE
 from ..acp.transport import PipeLink
-from ..acp.watching import Diagnostic
 from ..model.marks import HUB
 from .fetching import FETCH_TIMEOUT, PATIENCE, fetch_of
 

@@ -16,7 +16,7 @@ import signal
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
-from ..acp.family import look, started_at
+from ..acp.process import look, started_at
 
 __all__ = ["SHELL", "Child"]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..config import Config
-from ..log.archive import LogArchive, lock_holder
 from ..log.errors import UnknownSession
 from ..log.records import SessionFilter, SessionRecord
+from ..log.sqlite.reader import LogArchive, lock_holder
 from ..model.events import decode_event
 from ..model.session import Session
 

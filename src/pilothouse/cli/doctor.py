@@ -88,8 +88,7 @@ def _python() -> Iterator[Finding]:
 def _sqlite() -> Iterator[Finding]:
     import sqlite3
 
-    from ..log.database import NO_FTS, OLDEST_SQLITE, has_fts
-    from ..log.lock import LOCKS, NO_LOCK
+    from ..log.sqlite.database import LOCKS, NO_FTS, NO_LOCK, OLDEST_SQLITE, has_fts
 
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         needed = ".".join(map(str, OLDEST_SQLITE))

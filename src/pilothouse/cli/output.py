@@ -97,7 +97,7 @@ def escape_hidden(text: str) -> str:
     """JSON with every hidden character as `\\uXXXX`. These occur in its strings only."""
     if text.isascii() and "\x7f" not in text:
         return text
-    from ..model.labels import make_visible
+    from ..model.previews import make_visible
 
     def escape(character: str) -> str:
         units = character.encode("utf-16-be", "surrogatepass")

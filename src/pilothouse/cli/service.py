@@ -32,7 +32,7 @@ from ..hub.recording.rules import wide_rules_notice
 from ..hub.session.session import HubSession
 from ..log.errors import LogLocked
 from ..model.events import utc_now
-from ..model.labels import make_visible
+from ..model.previews import make_visible
 from ..remote.hub import RemoteHub, reach
 from .background import Launcher
 from .browser import open_browser

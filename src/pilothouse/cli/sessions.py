@@ -256,8 +256,7 @@ def _written(stored: Stored, form: str) -> bytes:
 
 
 def _as_html(session: Session, events: list[Event]) -> str:
-    from ..dialects.transcript.html import to_html
-    from ..dialects.transcript.page import to_page
+    from ..dialects.transcript.html import to_html, to_page
 
     template = _template()
     if template is not None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from ..model.labels import make_visible
+from ..model.previews import make_visible
 from ..model.records import ApprovalPreview, CommandPreview, TokenUsage
 from ..model.session import Session
 

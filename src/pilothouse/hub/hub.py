@@ -21,10 +21,10 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from ..log.base import EventLog
+from ..log.contract import EventLog
 from ..log.errors import UnknownRecord, UnknownSession
 from ..log.records import Approval, Rule, SessionPage, SessionRecord
-from ..log.sqlite import SQLiteLog
+from ..log.sqlite.log import SQLiteLog
 from ..model.discovery import DiscoveredSession
 from ..model.policy import parse_policy
 from ..model.session import Session, sound

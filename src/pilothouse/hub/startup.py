@@ -21,7 +21,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ..log.base import EventLog
+from ..log.contract import EventLog
 from ..log.errors import LogError
 from ..log.records import SessionPage, SessionRecord
 from ..model.marks import HUB

@@ -3,7 +3,7 @@
 `EventLog` is the contract; `SQLiteLog` keeps a file, `MemoryLog` keeps nothing.
 """
 
-from .base import EventLog
+from .contract import EventLog
 from .entries import Entry
 from .errors import (
     CursorAhead,
@@ -42,7 +42,7 @@ from .records import (
     Turn,
     Update,
 )
-from .sqlite import SQLiteLog
+from .sqlite.log import SQLiteLog
 
 __all__ = [
     "Approval",

@@ -1,10 +1,11 @@
 """Following: history, then live, without gap or duplicate, from any cursor.
 
 A follower is a cursor, not a queue: it holds one batch at a time, so a slow one lags and costs nothing. Live entries
-come from the tail, which all followers of a session share; whoever lags behind the tail reads storage.
+come from the tail, which all followers of a session share; a follower that lags behind the tail reads storage, in pages
+that end at multiples of PAGE_COUNT, so that followers who fell behind at different places share one read.
 
-The rule that keeps it free of gaps: between looking at the tail and waiting on it there is no `await`. The rule that
-keeps it free of duplicates: a batch holds only what is beyond the cursor, wherever it came from.
+The rule that prevents gaps: between looking at the tail and waiting on it there is no `await`. The rule that prevents
+duplicates: a batch holds only entries beyond the cursor, wherever they came from.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from itertools import accumulate, islice
 from typing import TypeAlias
 from weakref import WeakSet, WeakValueDictionary
 
-from .entries import ENTRY_OVERHEAD, Entry
+from .entries import ENTRY_OVERHEAD, Entry, weights_of
 from .errors import CursorAhead, LogClosed, LogError, UnknownSession
 
 BATCH_COUNT = 1024
@@ -269,3 +270,62 @@ class Follower:
                 if deadline is not None and asyncio.get_running_loop().time() >= deadline:
                     return []
                 await tail.wait(deadline)
+
+
+PAGE_COUNT = BATCH_COUNT
+PAGES_BYTES = 8 << 20
+"""What is kept of pages lately read, all sessions together."""
+
+Page: TypeAlias = tuple[list[Entry], int]
+Key: TypeAlias = tuple[str, int]
+
+
+class Pages:
+    def __init__(self, read: Callable[[str, int, int, int], Awaitable[Page]]) -> None:
+        self._read = read
+        self._kept: OrderedDict[Key, tuple[Page, int]] = OrderedDict()
+        self._used = 0
+        self._reading: dict[Key, asyncio.Task[Page]] = {}
+        self._gone: set[str] = set()
+
+    async def fetch(self, session_id: str, cursor: int, count: int, size: int) -> Page:
+        """Entries beyond a seq, and the session's last seq."""
+        if count < PAGE_COUNT:  # a wish of its own
+            return await self._read(session_id, cursor, count, size)
+        key = (session_id, cursor)
+        kept = self._kept.get(key)
+        if kept is not None:
+            self._kept.move_to_end(key)
+            return kept[0]
+        task = self._reading.get(key)
+        if task is None:
+            task = asyncio.create_task(self._read_page(key, size))
+            self._reading[key] = task
+        return await asyncio.shield(task)  # others wait for it too
+
+    def forget(self, session_id: str) -> None:
+        """The session was deleted; a page that is still being read is not kept either."""
+        self._gone.add(session_id)
+        for key in [key for key in self._kept if key[0] == session_id]:
+            self._used -= self._kept.pop(key)[1]
+
+    async def _read_page(self, key: Key, size: int) -> Page:
+        session_id, cursor = key
+        count = PAGE_COUNT - cursor % PAGE_COUNT
+        try:
+            page = await self._read(session_id, cursor, count, size)
+        finally:
+            del self._reading[key]
+        entries, last = page
+        final = entries and (len(entries) == count or entries[-1].seq < last)
+        if final and session_id not in self._gone:
+            self._keep(key, page)
+        return page
+
+    def _keep(self, key: Key, page: Page) -> None:
+        entries = page[0]
+        size = sum(weights_of(entries))
+        self._kept[key] = (page, size)
+        self._used += size
+        while self._used > PAGES_BYTES:
+            self._used -= self._kept.popitem(last=False)[1][1]

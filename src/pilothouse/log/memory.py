@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from ..model.events import Event, utc_now
-from .base import EventLog
+from .contract import EventLog
 from .entries import Entry, cut, number, weights_of
 from .errors import (
     LogClosed,

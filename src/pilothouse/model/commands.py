@@ -18,9 +18,9 @@ import msgspec
 from msgspec import Meta, Struct, StructMeta
 
 from ..acp import lenient
+from ..acp.jsonrpc import TOO_DEEP, is_deep
 from ..acp.model import encode, to_wire
 from ..acp.naming import camel
-from ..acp.nesting import TOO_DEEP, is_deep
 from ..acp.schema import ContentBlock, TextContentBlock
 from .errors import ValidationError
 from .policy import Policy, parse_policy

@@ -17,7 +17,7 @@ from ..dialects.texts import shown, title_of
 from ..dialects.transcript import shorten_middle
 from ..model.commands import OfferId, Remember
 from ..model.events import ApprovalRequestedEvent, UserQuestionEvent
-from ..model.labels import label_option
+from ..model.previews import label_option
 from ..model.records import Option, RuleOffer
 from .decisions import member_line
 from .drawing import Quoted, risk_text

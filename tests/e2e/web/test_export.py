@@ -11,7 +11,7 @@ from typing import Any
 
 from playwright.async_api import Browser, Page, expect
 
-from pilothouse.dialects.transcript.page import to_page
+from pilothouse.dialects.transcript.html import to_page
 from pilothouse.model.events import Event, decode_event
 from pilothouse.model.session import fold
 from tests.support.browsers import SIZES, Size

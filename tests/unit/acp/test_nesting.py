@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pilothouse.acp.nesting import DEEPEST, is_deep, is_too_deep
+from pilothouse.acp.jsonrpc import DEEPEST, is_deep, is_too_deep
 
 
 def nested(depth: int) -> bytes:

@@ -12,8 +12,7 @@ import threading
 import pytest
 
 from pilothouse.acp import process as processes
-from pilothouse.acp.family import descendants, look, started_at
-from pilothouse.acp.process import default_environment, kill, spawn, stop
+from pilothouse.acp.process import default_environment, descendants, kill, look, spawn, started_at, stop
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of the processes below another one")
 PATIENCE = 60

@@ -12,8 +12,8 @@ import pytest
 from msgspec import Raw
 
 from pilothouse.acp.connection import Connection
+from pilothouse.acp.dispatch import Diagnostic
 from pilothouse.acp.transport import OnEnd, OnLines
-from pilothouse.acp.watching import Diagnostic
 from pilothouse.adapters.running import Dispatch, RawUpdate
 
 

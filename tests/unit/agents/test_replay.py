@@ -21,7 +21,7 @@ from pilothouse.acp import (
     schema,
     text_block,
 )
-from pilothouse.acp.watching import StreamDirection, StreamEvent
+from pilothouse.acp.dispatch import StreamDirection, StreamEvent
 from pilothouse.agents.replay import Recording, ReplayAgent
 from pilothouse.app.recording import recording_of
 from tests.support.scenario import SESSION, Drive, text

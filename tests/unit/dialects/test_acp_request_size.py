@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from pilothouse.model import acts, shell
-from pilothouse.model.shell import bounds, parse, tree
+from pilothouse.model.shell import grammar as bounds
+from pilothouse.model.shell import parse, tree
 from tests.support.scenario import Drive, only
 
 SIZE = 100_000

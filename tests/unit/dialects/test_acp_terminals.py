@@ -7,7 +7,7 @@ from typing import Any
 
 from pilothouse.dialects.acp import Projector, Translator
 from pilothouse.dialects.acp.calls import PIECE
-from pilothouse.dialects.acp.terminals import KEPT, MOST, Terminals
+from pilothouse.dialects.acp.stream import KEPT, MOST, Terminals
 from pilothouse.dialects.packets import Projector as Packets
 from pilothouse.model.events import Event
 from pilothouse.model.session import fold

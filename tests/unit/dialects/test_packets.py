@@ -11,14 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilothouse.dialects.packets import (
-    PACKETS,
-    packet_type,
-    read_packet,
-    shapes,
-    views,
-    write_packet,
-)
+from pilothouse.dialects.packets import PACKETS, packet_type, read_packet, shapes, views, write_packet
 from pilothouse.dialects.packets.shapes import OtherPacket, Packet, wire_names
 from pilothouse.model.patches import PatchedFile
 

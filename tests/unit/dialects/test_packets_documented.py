@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pilothouse.dialects.packets.stored import PacketStream, encode_packet
+from pilothouse.dialects.packets.documented import PacketStream, encode_packet
 from pilothouse.model.events import Event, encode_event
 from tests.support.front_end import FrontEnd
 from tests.support.packet_checker import check_packet

@@ -10,8 +10,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from pilothouse.dialects.transcript.html import STYLE
-from pilothouse.dialects.transcript.page import to_page
+from pilothouse.dialects.transcript.html import STYLE, to_page
 from pilothouse.model.events import encode_event
 from pilothouse.model.session import Session, fold
 from tests.support.scenario import Drive, text

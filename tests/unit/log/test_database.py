@@ -8,9 +8,7 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
-
-from pilothouse.log import LogCorrupt, LogForeign, LogFull, LogLocked, LogReadOnly, LogTooNew, LogUnusable, records
-from pilothouse.log.database import (
+from pilothouse.log.sqlite.log.database import (
     APPLICATION_ID,
     check_header,
     explain,
@@ -20,8 +18,10 @@ from pilothouse.log.database import (
     prepare,
     prepare_search,
 )
-from pilothouse.log.sqlite import SQLiteLog
-from pilothouse.log.tables import columns, find
+from pilothouse.log.sqlite.log.log import SQLiteLog
+from pilothouse.log.sqlite.log.tables import columns, find
+
+from pilothouse.log import LogCorrupt, LogForeign, LogFull, LogLocked, LogReadOnly, LogTooNew, LogUnusable, records
 
 HERE = Path("x.db")
 
@@ -65,7 +65,7 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path: Path, monkey
     path = tmp_path / "x.db"
     opened(path).close()
     broken = (*migrations(), "CREATE TABLE half (x); CREATE TABLE sessions (x);")
-    monkeypatch.setattr("pilothouse.log.database.migrations", lambda: broken)
+    monkeypatch.setattr("pilothouse.log.sqlite.database.migrations", lambda: broken)
     with pytest.raises(LogUnusable, match="sessions already exists"):
         opened(path)
     monkeypatch.undo()
@@ -132,7 +132,7 @@ def test_errors_of_sqlite_have_a_meaning(tmp_path: Path, code: int, error: type[
 def test_an_input_output_error_on_a_full_disk_is_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     exc = sqlite3.OperationalError("disk I/O error")
     exc.sqlite_errorcode = sqlite3.SQLITE_IOERR_WRITE
-    monkeypatch.setattr("pilothouse.log.database.NEARLY_FULL", 1 << 60)
+    monkeypatch.setattr("pilothouse.log.sqlite.database.NEARLY_FULL", 1 << 60)
     assert type(explain(tmp_path / "x.db", exc)) is LogFull
 
 

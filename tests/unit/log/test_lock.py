@@ -11,9 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
+from pilothouse.log.sqlite.log.database import FileLock
 
-from pilothouse.log import LogLocked, lock
-from pilothouse.log.lock import FileLock
+from pilothouse.log import LogLocked
+from pilothouse.log.sqlite.log import database as lock
 
 
 def test_the_lock_of_a_process_that_runs_is_refused_at_once_and_names_it(tmp_path: Path) -> None:

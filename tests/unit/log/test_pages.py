@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
-from pilothouse.log import Entry, pages
-from pilothouse.log.pages import PAGE_COUNT, Page, Pages
+from pilothouse.log import Entry
+from pilothouse.log import follow as pages
+from pilothouse.log.follow import PAGE_COUNT, Page, Pages
 
 SIZE = 1 << 20
 

@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from pilothouse.log import Entry, UnknownSession
-from pilothouse.log.database import open_for_writing
-from pilothouse.log.records import Insert, SessionRecord
-from pilothouse.log.rows import (
+from pilothouse.log.sqlite.log.database import open_for_writing
+from pilothouse.log.sqlite.log.tables import (
     BLOB_BYTES,
     ROW_BYTES,
     ROW_COUNT,
+    head,
+    make,
     read_all,
     read_session,
     split,
@@ -23,8 +22,10 @@ from pilothouse.log.rows import (
     types_of,
     write_rows,
 )
-from pilothouse.log.slices import SLICE_BYTES
-from pilothouse.log.tables import head, make
+
+from pilothouse.log import Entry, UnknownSession
+from pilothouse.log.entries import SLICE_BYTES
+from pilothouse.log.records import Insert, SessionRecord
 from pilothouse.model.events import EVENT_TYPES, CustomEvent, MessageStartEvent, encode_event
 
 EVERYTHING = (10_000, 1 << 40)

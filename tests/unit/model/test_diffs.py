@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilothouse.model import diffs
-from pilothouse.model.common_lines import Search
-from pilothouse.model.diffs import change_type, split_lines, unified_diff
+from pilothouse.model.diffs import Search, change_type, split_lines, unified_diff
 
 HEADER = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pilothouse.model.labels import label_option, make_visible
+from pilothouse.model.previews import label_option, make_visible
 from pilothouse.model.records import Option
 
 

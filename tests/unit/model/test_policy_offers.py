@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pilothouse.model.policy import Rule, decide, describe_rule, offer_rules
-from pilothouse.model.policy.arguments import MAX_ARGUMENTS
+from pilothouse.model.policy.calls import MAX_ARGUMENTS
 from pilothouse.model.policy.offers import MAX_COMMAND, rule_of_offer
 from pilothouse.model.records import RuleOffer
 

@@ -7,12 +7,7 @@ from typing import Any
 import pytest
 
 from pilothouse.model.diffs import list_changed_lines, unified_diff
-from pilothouse.model.previews import (
-    list_unshown_members,
-    list_unshown_of_questions,
-    split_command,
-    split_sections,
-)
+from pilothouse.model.previews import list_unshown_members, list_unshown_of_questions, split_command, split_sections
 from pilothouse.model.records import CommandPreview, DescriptionPreview, DiffPreview
 
 EDIT = {"file_path": "/w/a.txt", "old_string": "two", "new_string": "TWO", "replace_all": False}

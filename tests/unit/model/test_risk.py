@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import pilothouse.model.risk as risk_package
 from pilothouse.model.risk import LEVELS, REASONS, Reason, Risk, assess_risk, worst
-from pilothouse.model.risk.places import locate
+from pilothouse.model.risk.programs import locate
 
 
 def bash(command: object, workspace: str | None = None) -> Risk:

@@ -12,10 +12,9 @@ from rich.cells import cell_len
 from rich.console import Console, Group
 from rich.text import Text
 
-from pilothouse.model.labels import make_visible
-from pilothouse.model.previews import split_sections
-from pilothouse.terminal.drawing import cut_middle, diff_text, display_path, output_tail, title_line
 from pilothouse.dialects.texts import clean, duration, shown, title_of
+from pilothouse.model.previews import make_visible, split_sections
+from pilothouse.terminal.drawing import cut_middle, diff_text, display_path, output_tail, title_line
 from pilothouse.terminal.texts import Blocks, size_of
 
 

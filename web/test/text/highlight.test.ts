@@ -148,7 +148,7 @@ describe("odd characters", () => {
       expect(pieces(text)).toEqual([text]);
   });
 
-  // the ranges of `_INVISIBLE` in pilothouse/model/labels.py
+  // the ranges of `_INVISIBLE` in pilothouse/model/previews.py
   const HIDDEN: readonly (readonly [from: number, to: number])[] = [
     ...([
       [0x00, 0x08],

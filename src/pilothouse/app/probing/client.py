@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Raw
 
+from ...acp.dispatch import Diagnostic
 from ...acp.errors import RequestError
-from ...acp.watching import Diagnostic
 from ...adapters.running import RawUpdate
 from ...dialects.acp import Translator
 from ...hub.client.refusals import Refusal, request_error

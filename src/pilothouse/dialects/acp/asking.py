@@ -11,8 +11,7 @@ from ...acp import schema
 from ...model.acts import FileEdit, apply_edits, normalize_text
 from ...model.changes import content_of, diff_change, merged
 from ...model.diffs import DEFAULT_LIMIT, list_changed_lines
-from ...model.labels import quote_code
-from ...model.previews import split_sections
+from ...model.previews import quote_code, split_sections
 from ...model.records import ApprovalPreview, CommandPreview, DescriptionPreview, DiffPreview, FileChange
 from ...model.risk import Reason
 from ...model.tools import canonical_name, describe_tool_call, exact_path, file_paths

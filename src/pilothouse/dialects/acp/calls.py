@@ -54,8 +54,7 @@ from .call import (
     terminal_piece,
 )
 from .effects import commands_of, effects_of, has_only_title, level_by_title, risk_of
-from .stream import Stream
-from .terminals import Terminal, Terminals
+from .stream import Stream, Terminal, Terminals
 
 __all__ = ["Calls", "EndedEffects"]
 

@@ -1,19 +1,29 @@
-"""Content blocks: ACP's on one side, those of unified messages on the other."""
+"""Content of ACP messages: read from JSON of any shape, and converted to the blocks of unified messages and back.
+
+Chunks that are a piece of text and nothing else, as nearly all updates are, have types of their own, which are decoded
+in half the time of the schema's. A chunk with any other field, or without a field, takes the general path: the events
+of an update must not depend on how many updates arrive at once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct, field
 
 from ...acp import schema
+from ...acp.jsonrpc import TOO_DEEP, is_deep
 from ...acp.lenient import Open, repair
-from ...acp.model import to_wire
-from ...acp.nesting import TOO_DEEP, is_deep
+from ...acp.model import encode, to_wire
 from ...model.errors import ValidationError
 from ...model.records import (
     AudioContent,
+    EnvironmentModel,
     ImageContent,
     MessageContent,
+    Option,
     OtherContent,
     ResourceContent,
     TextContent,
@@ -22,7 +32,107 @@ from ...model.records import (
 )
 from ...model.session import sound
 
-__all__ = ["as_blocks", "block_text", "to_block", "to_content"]
+UNDECODABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
+
+
+def source_of(value: Any) -> bytes | None:
+    """The JSON of a request or an answer, verbatim when it came as bytes."""
+    if value is None:
+        return None
+    if isinstance(value, (bytes, bytearray, memoryview, msgspec.Raw)):
+        return bytes(value)
+    try:
+        return encode(value)
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def values_of(value: Any) -> Any:
+    """JSON bytes, or Python values of any kind, as values that JSON can carry."""
+    if isinstance(value, (bytes, bytearray, memoryview, msgspec.Raw)):
+        try:
+            return msgspec.json.decode(value)
+        except UNDECODABLE:
+            return bytes(value).decode(errors="replace")
+    try:
+        return sound(to_wire(value))
+    except (TypeError, ValueError, RecursionError):
+        return sound(repr(value))
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """The same where an object is expected; anything else is none."""
+    values = values_of(value)
+    return values if isinstance(values, dict) else {}
+
+
+def string(fields: Mapping[str, Any], key: str) -> str:
+    value = fields.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def last_segment(path: str) -> str:
+    return path.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
+
+
+def model_of(setup: Mapping[str, Any]) -> EnvironmentModel | None:
+    """The model a session starts with, if its agent says so."""
+    models = setup.get("models")
+    current = models.get("currentModelId") if isinstance(models, Mapping) else None
+    options = setup.get("configOptions")
+    for option in options if isinstance(options, list) else []:
+        if isinstance(option, Mapping) and option.get("category") == "model":
+            current = current or option.get("currentValue")
+    return EnvironmentModel(id=current) if isinstance(current, str) else None
+
+
+def permission_of(wire: dict[str, Any]) -> tuple[Any, list[Option]]:
+    """The tool call and the options of a permission request, whatever shape they are in."""
+    called = wire.get("toolCall")
+    fields = called if isinstance(called, dict) else {}
+    if not isinstance(fields.get("toolCallId"), str):
+        fields = {**fields, "toolCallId": str(fields.get("toolCallId", ""))}
+    try:
+        asked, _ = repair(schema.ToolCallUpdate, fields, "toolCall")
+    except (ValidationError, RecursionError):
+        asked = schema.ToolCallUpdate(tool_call_id=fields["toolCallId"])
+    offered = wire.get("options")
+    options = [
+        Option(option_id=string(item, "optionId"), name=string(item, "name"), kind=string(item, "kind"))
+        for item in (offered if isinstance(offered, list) else [])
+        if isinstance(item, Mapping)
+    ]
+    return asked, options
+
+
+class Text(Struct, forbid_unknown_fields=True, gc=False):
+    """A text without anything that could be said of it. Its type is a field: as a tag it would not have to be there."""
+
+    type: Literal["text"]
+    text: str
+
+
+class Piece(Struct, tag_field="sessionUpdate", forbid_unknown_fields=True, gc=False):
+    content: Text
+    message_id: str | None = field(default=None, name="messageId")
+
+
+class MessagePiece(Piece, tag="agent_message_chunk", gc=False):
+    pass
+
+
+class UserPiece(Piece, tag="user_message_chunk", gc=False):
+    pass
+
+
+class ThoughtPiece(Piece, tag="agent_thought_chunk", gc=False):
+    pass
+
+
+PIECES: dict[type, str] = {MessagePiece: "assistant", UserPiece: "user", ThoughtPiece: "thought"}
+"""What is spoken by each kind of piece."""
+
+decode_pieces: Callable[[bytes], list[Any]] = msgspec.json.Decoder(list[MessagePiece | UserPiece | ThoughtPiece]).decode
 
 
 def as_blocks(prompt: Any) -> list[Any]:

@@ -39,8 +39,7 @@ from ...model.events import (
     UserQuestionEvent,
 )
 from ...model.tools import acp_kind, kind_of_category
-from .content import to_block
-from .reading import UNDECODABLE
+from .content import UNDECODABLE, to_block
 
 __all__ = ["Projector", "to_updates"]
 

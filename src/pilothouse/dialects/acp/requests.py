@@ -19,19 +19,21 @@ from ...acp import schema
 from ...acp.lenient import dec_hook
 from ...model.diffs import list_changed_lines, unified_diff
 from ...model.events import ApprovalRequestedEvent, UserQuestionEvent
-from ...model.labels import label_option, make_visible, quote_code
 from ...model.previews import (
     DiffSection,
     find_root,
+    label_option,
     list_unshown_members,
     list_unshown_of_questions,
+    make_visible,
+    quote_code,
     split_command,
     split_sections,
 )
 from ...model.records import CommandPreview, DiffPreview, Option
 from ...model.tools.commands import find_commands, list_other_members
 from ..texts import fenced, shorten_middle, title_of
-from .reading import mapping
+from .content import mapping
 
 __all__ = ["elicitation_mode", "elicitation_request", "permission_request"]
 

@@ -25,8 +25,7 @@ from ...model.events import (
 )
 from ...model.records import MessageContent, TextContent
 from .call import parent_of
-from .content import to_content
-from .pieces import PIECES
+from .content import PIECES, to_content
 from .stream import Stream
 
 __all__ = ["CHUNKS", "Speech"]

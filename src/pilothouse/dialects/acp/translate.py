@@ -34,7 +34,7 @@ from ...model.events import (
     SessionStartedEvent,
     UserQuestionEvent,
 )
-from ...model.labels import label_option, quote_code
+from ...model.previews import label_option, quote_code
 from ...model.records import (
     CostBreakdown,
     EnvironmentAgent,
@@ -52,7 +52,18 @@ from ..texts import shorten_middle
 from .asking import describe_unshown_content, headline, preview, question
 from .call import Call, known_input
 from .calls import EndedEffects
-from .content import as_blocks, block_text, to_content
+from .content import (
+    as_blocks,
+    block_text,
+    last_segment,
+    mapping,
+    model_of,
+    permission_of,
+    source_of,
+    string,
+    to_content,
+    values_of,
+)
 from .effects import (
     NOT_SHOWN,
     FoundCommands,
@@ -66,10 +77,8 @@ from .effects import (
     prose_of,
     risk_of,
 )
-from .reading import last_segment, mapping, model_of, permission_of, source_of, string, values_of
-from .resources import rate_limit
 from .stream import Stream
-from .updates import Updates
+from .updates import Updates, rate_limit
 
 __all__ = ["Requested", "Translator"]
 

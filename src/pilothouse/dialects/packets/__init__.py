@@ -7,19 +7,18 @@ worth showing; `shapes` are the structs.
 
 from __future__ import annotations
 
+from ...model.tools import tool_kind
 from . import shapes, views
-from .artifacts import artifact_id, artifacts_of, detect_artifact
-from .detect import (
+from .project import Projector, packets_from_event
+from .reading import PACKETS, read_packet, write_packet
+from .shapes import (
+    Packet,
     get_file_path,
     is_new_file_operation,
     is_task_tool,
     is_todo_write_tool,
     packet_type,
-    tool_kind,
 )
-from .project import Projector, packets_from_event
-from .reading import PACKETS, read_packet, write_packet
-from .shapes import Packet
 from .updates import (
     packet_from_error,
     packet_from_interruption,
@@ -27,7 +26,7 @@ from .updates import (
     packet_from_update,
     stop_reason,
 )
-from .views import FileText, input_view, output_view, unwrap_read
+from .views import FileText, artifact_id, artifacts_of, detect_artifact, input_view, output_view, unwrap_read
 
 __all__ = [
     "PACKETS",

@@ -32,7 +32,7 @@ from ...model.events import (
     ToolCallStartEvent,
     UserQuestionEvent,
 )
-from ...model.labels import label_option
+from ...model.previews import label_option
 from ...model.records import CommandOutput, FileDiff, MessageContent, SearchResults, ToolStructuredOutput
 from ...model.tools import kind_of_category, packet_kind
 from ..acp.content import to_block

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...acp.naming import snake
-from .detect import TYPE_OF_UPDATE, either, packet_type
 from .shapes import (
+    TYPE_OF_UPDATE,
     AgentMessageChunk,
     AgentPlanUpdate,
     AgentThoughtChunk,
@@ -25,6 +25,8 @@ from .shapes import (
     Shape,
     ToolCallProgress,
     ToolCallStart,
+    either,
+    packet_type,
     read_shape,
     wire_names,
     write_shape,

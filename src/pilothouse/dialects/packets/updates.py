@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...model.tools import PACKET_KINDS, packet_kind
-from .detect import TYPE_OF_UPDATE
+from .shapes import TYPE_OF_UPDATE
 
 __all__ = [
     "Made",

@@ -23,11 +23,10 @@ from .entries import (
     ToolGroup,
     TranscriptEntry,
     TurnEndEntry,
+    group_items,
 )
 from .export import to_json, to_markdown
-from .groups import group_items
-from .heads import VERBS
-from .view import entry_of, transcript
+from .view import VERBS, entry_of, transcript
 
 __all__ = [
     "VERBS",

@@ -1,11 +1,12 @@
-"""What a transcript shows, in order: wire-ready records for the UI, for replays and for exports.
+"""The entries of a transcript, in order: wire-ready records for the UI, for replays and for exports.
 
-Texts in them may be cut; each cut is told in a number beside the text (`…Omitted`, characters left out) and, where
-the text is prose or output, in the text itself.
+Texts in them may be cut; a number beside the text (`…Omitted`) has the count of the characters left out and, where the
+text is prose or output, so has the text itself. Consecutive tool calls are grouped into one line that can be opened.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -13,25 +14,6 @@ from msgspec import Struct
 from ...acp.naming import camel
 from ...model.errors import ACPError
 from ...model.records import ApprovalPreview, ChangeType, MessageContent, Option, RuleOffer, Todo
-
-__all__ = [
-    "ApprovalEntry",
-    "ArtifactEntry",
-    "CompactionEntry",
-    "CustomEntry",
-    "Entry",
-    "ErrorEntry",
-    "FileDiffView",
-    "NotificationEntry",
-    "QuestionEntry",
-    "TextEntry",
-    "ThinkingEntry",
-    "TodoListEntry",
-    "ToolCallEntry",
-    "ToolGroup",
-    "TranscriptEntry",
-    "TurnEndEntry",
-]
 
 
 class Entry(Struct, kw_only=True, omit_defaults=True, rename=camel, tag_field="type"):
@@ -223,3 +205,30 @@ class ToolGroup(Struct, kw_only=True, omit_defaults=True, rename=camel, tag_fiel
     failed: int
     running: bool
     entries: list[ToolCallEntry | ApprovalEntry]
+
+
+def group_items(entries: Iterable[TranscriptEntry]) -> list[TranscriptEntry | ToolGroup]:
+    """Runs of two calls or more become groups. An approval that was decided belongs to the run it stands in."""
+    grouped: list[TranscriptEntry | ToolGroup] = []
+    run: list[ToolCallEntry | ApprovalEntry] = []
+    for entry in entries:
+        if isinstance(entry, ToolCallEntry) or (isinstance(entry, ApprovalEntry) and not entry.pending):
+            run.append(entry)
+            continue
+        grouped += _close(run)
+        run = []
+        grouped.append(entry)
+    return [*grouped, *_close(run)]
+
+
+def _close(run: list[ToolCallEntry | ApprovalEntry]) -> Iterator[TranscriptEntry | ToolGroup]:
+    calls = [entry for entry in run if isinstance(entry, ToolCallEntry)]
+    if len(calls) < 2:
+        yield from run
+        return
+    failed = sum(call.status == "failed" for call in calls)
+    label = f"Working · {len(calls)} calls" + (f" · {failed} failed" if failed else "")
+    running = any(call.status in ("pending", "executing") for call in calls)
+    yield ToolGroup(
+        id=f"group:{calls[0].id}", label=label, calls=len(calls), failed=failed, running=running, entries=run
+    )

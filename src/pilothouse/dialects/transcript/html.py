@@ -1,20 +1,27 @@
-"""A session as one HTML page that can be kept and passed on.
+"""A session as one HTML page to keep or to share: a static one, and one that can be searched and played.
 
-It has no scripts, loads nothing, and says so to the browser; `page.to_page` puts the same body into a page that can be
-played. Text is escaped where it is put in; the agent's Markdown
-is turned into HTML by a reader that escapes raw HTML, allows no address but those of the web and mail, and shows
-pictures as links, because one from elsewhere would tell its server who reads the page.
+The static page has no scripts and loads nothing, and its policy says so to the browser. Text is escaped where it is
+inserted; the agent's Markdown is rendered with raw HTML escaped, links only to web and mail addresses, and pictures as
+links, because a remote picture would tell its server who reads the page.
+
+The playable page comes from a template of the web build, with its own script and styles allowed by their hashes and
+everything else forbidden; so it must be written unchanged but for its markers. Nothing inserted there can close the
+element it goes into: HTML is escaped by its maker, and JSON has no `<`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import sha256
 from html import escape
 from typing import Any
 
+import msgspec
 from markdown_it import MarkdownIt
 
+from ...model.events import Event, encode_event
 from ...model.records import ImageContent
 from ...model.session import Session, sound
 from ..texts import clean, duration, ending, is_told, shorten_middle, shown, totals, undescribed_command, unfenced
@@ -33,8 +40,6 @@ from .entries import (
     TurnEndEntry,
 )
 from .view import transcript
-
-__all__ = ["STYLE", "body_of", "title_of", "to_html"]
 
 _PICTURE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+")
 _WEB = re.compile(r"(?:https?|mailto):", re.IGNORECASE)
@@ -223,3 +228,39 @@ _WRITERS: Mapping[type[Any], Callable[[Any], Iterator[str]]] = {
     CustomEntry: _custom,
     TurnEndEntry: _turn_end,
 }
+
+
+_NAMES = ("plain-style-hash", "title", "plain-style", "plain", "recording")
+_MARKER = re.compile("{{(" + "|".join(_NAMES) + ")}}")
+_ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<\u2028\u2029"}
+
+
+def to_page(template: str, session: Session, events: Iterable[Event]) -> str:
+    """The template filled in. Raises ValueError if it is no such template."""
+    texts, names = _divided(template)
+    values = {
+        "plain-style-hash": "sha256-" + b64encode(sha256(STYLE.encode()).digest()).decode(),
+        "title": title_of(session),
+        "plain-style": STYLE,
+        "plain": body_of(session),
+        "recording": _recording(session, events),
+    }
+    whole = [text + values[name] for text, name in zip(texts, names, strict=False)]
+    page: str = sound("".join([*whole, texts[-1]]))
+    return page
+
+
+def _divided(template: str) -> tuple[list[str], list[str]]:
+    """The texts between markers, and the markers. Done before anything is put in: a session may quote a marker."""
+    parts = _MARKER.split(template)
+    texts, names = parts[::2], parts[1::2]
+    if sorted(names) != sorted(_NAMES):
+        raise ValueError(f"expected a template with each of {', '.join(_NAMES)} once, got {', '.join(names) or 'none'}")
+    return texts, names
+
+
+def _recording(session: Session, events: Iterable[Event]) -> str:
+    """What the script plays, as JSON in which no text can be taken for markup."""
+    title = msgspec.json.encode(sound(session.title)).decode()
+    listed = b",\n".join(map(encode_event, events)).decode()
+    return f'{{"title":{title},"events":[\n{listed}\n]}}'.translate(_ESCAPES)

@@ -1,18 +1,21 @@
-"""A session as a list of entries: the transcript.
+"""A session as a list of entries: the transcript. A function of the folded session and nothing else.
 
-A function of the folded session and nothing else. Every item of the session becomes one entry in its place, except
-calls that only write the list of things to do: in each turn they become one list, where the first of them stood.
+Every item of the session becomes one entry in its place, except calls that only update the to-do list: in each turn
+they become one list, in the place of the first. The heading of a call is a verb and the one argument that tells it from
+other calls; its diffs come from its events, or from its input while it still runs.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from ...model.labels import label_option
-from ...model.records import TextContent, Todo
+from ...model.changes import TEXT_LIMIT, content_of, diff_change, edit_changes, patch_changes
+from ...model.previews import label_option
+from ...model.records import FileChange, FileDiff, TextContent, Todo
 from ...model.session import (
     Approval,
     Artifact,
@@ -30,17 +33,18 @@ from ...model.session import (
     Thought,
     ToolCall,
     Turn,
+    line_counts,
     milliseconds_between,
 )
-from ...model.tools import identify, todos_of
-from ..texts import Limits, clip, clip_values
-from .diffs import diffs_of
+from ...model.tools import command_text, file_paths, identify, patch_text, relative_path, todos_of
+from ..texts import Limits, clip, clip_lines, clip_values, shorten_middle
 from .entries import (
     ApprovalEntry,
     ArtifactEntry,
     CompactionEntry,
     CustomEntry,
     ErrorEntry,
+    FileDiffView,
     NotificationEntry,
     QuestionEntry,
     TextEntry,
@@ -50,9 +54,148 @@ from .entries import (
     TranscriptEntry,
     TurnEndEntry,
 )
-from .heads import detail_of, verb_of
 
-__all__ = ["entry_of", "transcript"]
+FALLBACK = "Running tool"
+VERBS: Mapping[str, str] = {
+    "Glob": "Searching files",
+    "Grep": "Searching content",
+    "Search": "Searching",
+    "Read": "Reading",
+    "LS": "Listing files",
+    "Write": "Writing",
+    "Edit": "Editing",
+    "MultiEdit": "Editing",
+    "NotebookEdit": "Editing",
+    "Delete": "Deleting",
+    "Move": "Moving",
+    "apply_patch": "Applying patch",
+    "Bash": "Running command",
+    "BashOutput": "Reading output",
+    "KillShell": "Stopping command",
+    "Git": "Running command",
+    "Task": "Running task",
+    "TodoWrite": "Updating todos",
+    "TodoRead": "Reading todos",
+    "WebFetch": "Fetching web content",
+    "WebSearch": "Searching web",
+    "AskUserQuestion": "Asking",
+    "Think": "Thinking",
+    "SwitchMode": "Switching mode",
+    "EnterPlanMode": "Switching mode",
+    "ExitPlanMode": "Switching mode",
+    "Skill": "Running skill",
+}
+"""By the tool's canonical name."""
+
+_KIND_VERBS: Mapping[str, str] = {
+    "read": "Reading",
+    "edit": "Editing",
+    "delete": "Deleting",
+    "move": "Moving",
+    "search": "Searching",
+    "execute": "Running command",
+    "fetch": "Fetching web content",
+    "switch_mode": "Switching mode",
+}
+"""By kind, for tools that nobody knows."""
+
+_WRITERS = frozenset({"Write", "Edit", "MultiEdit"})
+
+
+def verb_of(tool: str, kind: str, *, new_file: bool | None) -> str:
+    """What the call does. Whether a file is new, once that is known, decides between writing and editing."""
+    if new_file is not None and (tool in _WRITERS or (tool not in VERBS and kind == "edit")):
+        return "Writing" if new_file else "Editing"
+    return VERBS.get(tool) or _KIND_VERBS.get(kind, FALLBACK)
+
+
+_KEYS: Mapping[str, tuple[str, ...]] = {
+    "Glob": ("pattern", "glob", "query"),
+    "Grep": ("pattern", "query", "regex"),
+    "Search": ("pattern", "query", "regex"),
+    "WebSearch": ("query", "search_query", "search_term", "q"),
+    "WebFetch": ("url", "uri"),
+    "Task": ("description", "task", "prompt"),
+    "Skill": ("skill", "name", "command"),
+    "AskUserQuestion": ("question",),
+}
+_LENGTH = 200
+_BLANKS = re.compile(r"(?:[ \t\n]|\r\n)+")
+
+
+def detail_of(tool: str, call: ToolCall, arguments: Any, workspace: str) -> str:
+    """The command, pattern, address or path; else the agent's own title. One line."""
+    return _one_line(_detail(tool, call, arguments, workspace) or call.title or call.description or "")
+
+
+def _detail(tool: str, call: ToolCall, arguments: Any, workspace: str) -> str | None:
+    if tool in _KEYS:
+        found = (arguments.get(key) for key in _KEYS[tool]) if isinstance(arguments, Mapping) else ()
+        return next((value for value in found if isinstance(value, str) and value), None)
+    if tool == "Bash" or call.category in ("terminal", "git"):
+        return command_text(arguments)
+    if tool == "TodoWrite":
+        return ""
+    paths = file_paths(arguments) or [change.path for change in call.files] or _located(call)
+    if not paths:
+        return None
+    more = f" +{len(paths) - 1} more" if len(paths) > 1 else ""
+    return relative_path(paths[0], workspace) + more
+
+
+def _located(call: ToolCall) -> list[str]:
+    places = call.locations if isinstance(call.locations, list) else []
+    paths = [place.get("path") for place in places if isinstance(place, Mapping)]
+    return [path for path in paths if isinstance(path, str) and path]
+
+
+def _one_line(text: str) -> str:
+    """A text on one line. Only spaces, tabs and line ends are joined: other white space is made visible later."""
+    if len(text) <= 8 * _LENGTH:
+        return shorten_middle(_BLANKS.sub(" ", text).strip(" "), _LENGTH)
+    # of a long text, which may be drawn many times a second, only the ends are read
+    ends = (_BLANKS.sub(" ", text[:_LENGTH]).lstrip(" "), _BLANKS.sub(" ", text[-_LENGTH:]).rstrip(" "))
+    head, tail = ends[0][: _LENGTH // 2], ends[1][-_LENGTH // 2 :]
+    return f"{head} … {len(text) - len(head) - len(tail):,} characters left out … {tail}"
+
+
+def diffs_of(tool: str, call: ToolCall, arguments: Any, workspace: str, limits: Limits) -> list[FileDiffView]:
+    """One view for each change. A call that failed changed nothing, so only what its events told is shown."""
+    changes = list(call.files)
+    if not changes and isinstance(call.structured, FileDiff):
+        told = call.structured
+        changes = [FileChange(path=told.path, change_type=told.change_type, diff=told.diff)]
+    if not changes and call.status not in ("failed", "cancelled"):
+        changes = _intended(tool, call, arguments, workspace)
+    return [_view(change, workspace, limits) for change in changes]
+
+
+def _view(change: FileChange, workspace: str, limits: Limits) -> FileDiffView:
+    added, removed = line_counts(change)
+    diff, omitted = clip_lines(change.diff or "", limits.diff)
+    return FileDiffView(
+        path=change.path,
+        display_path=relative_path(change.path, workspace),
+        change_type=change.change_type,
+        diff=diff,
+        lines_added=added,
+        lines_removed=removed,
+        omitted=omitted,
+    )
+
+
+def _intended(tool: str, call: ToolCall, arguments: Any, workspace: str) -> list[FileChange]:
+    if call.category not in ("file_write", "file_edit") and call.kind != "edit":
+        return []
+    patch = patch_text(arguments)
+    if patch is not None:
+        return patch_changes(patch) if len(patch) <= TEXT_LIMIT else []
+    edits = edit_changes(arguments, workspace)
+    if edits:
+        return edits
+    paths, whole = file_paths(arguments), content_of(arguments)
+    return [diff_change(paths[0], None, whole, workspace)] if tool == "Write" and paths and whole is not None else []
+
 
 _DEFAULT = Limits()
 

@@ -14,13 +14,13 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
+from ...acp.dispatch import Diagnostic
 from ...acp.errors import RequestError
 from ...acp.framing import LARGE, breath
-from ...acp.nesting import is_too_deep
-from ...acp.watching import Diagnostic
+from ...acp.jsonrpc import is_too_deep
 from ...adapters.running import RawUpdate
 from ...dialects.acp import is_plain, read_update
-from ...log.base import EventLog
+from ...log.contract import EventLog
 from ...log.records import Change
 from ...model.events import ACPEvent, CustomEvent, MessageDeltaEvent, PlanModeEvent, ThinkingDeltaEvent
 from ..approvals.approvals import Approvals

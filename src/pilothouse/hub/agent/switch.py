@@ -18,7 +18,7 @@ from typing import Any
 
 from ...acp.errors import ConnectionClosed, RequestError, SpawnError
 from ...adapters.running import RunningAgent
-from ...log.base import EventLog
+from ...log.contract import EventLog
 from ...log.records import SessionRecord, Update
 from ...model.events import CustomEvent
 from ..client.workspace import Workspace

@@ -23,7 +23,7 @@ from ...acp.errors import RequestError
 from ...acp.model import encode
 from ...adapters.known import PermissionBehavior
 from ...dialects.acp import Requested
-from ...log.base import EventLog
+from ...log.contract import EventLog
 from ...log.errors import UnknownRecord
 from ...log.records import Approval, Change, Insert
 from ...model.acts import CommandAct, Effects

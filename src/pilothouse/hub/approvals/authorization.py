@@ -39,8 +39,8 @@ from ...model.acts import (
     normalize_text,
 )
 from ...model.diffs import unified_diff
-from ...model.labels import quote_code
 from ...model.policy import Decision, Rule
+from ...model.previews import quote_code
 from ...model.risk import Reason, assess_risk
 from ...model.tools import categorize_tool, exact_path, file_paths
 from ...model.tools.commands import find_commands

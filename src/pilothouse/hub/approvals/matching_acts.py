@@ -22,7 +22,7 @@ from ...model.acts import (
     normalize_text,
 )
 from ...model.events import ApprovalRequestedEvent
-from ...model.policy.arguments import are_same_arguments
+from ...model.policy.calls import are_same_arguments
 from ...model.tools.commands import is_act_member, is_program_input, is_significant_member, list_other_members
 from ...model.tools.harmless import is_foreign_tool
 from ...model.tools.names import known

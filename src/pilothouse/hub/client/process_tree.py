@@ -26,8 +26,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ...acp.family import is_marked
-from ...acp.process import MARK
+from ...acp.process import MARK, is_marked
 
 POSIX = os.name == "posix"
 LINUX = sys.platform == "linux"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from ...adapters.discovery.store import Reader
-from ...log.base import EventLog
+from ...log.contract import EventLog
 from ...log.records import SessionRecord
 from ...model.discovery import DiscoveredSession
 from ..session.forks import unable

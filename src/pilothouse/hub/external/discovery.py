@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from ...adapters.discovery.store import Problem
-from ...log.base import EventLog
+from ...log.contract import EventLog
 from ...log.errors import LogError
 from ...log.records import SessionRecord
 from ...model.discovery import DiscoveredSession, SessionDiscoveryEvent

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from ...log.base import EventLog
+from ...log.contract import EventLog
 from ...log.entries import Entry
 from ...model.events import CustomEvent, Event, MessageCompleteEvent, decode_event
 from ...model.records import TextContent

@@ -15,7 +15,7 @@ from typing import Any
 
 from ...adapters.discovery.guarded import aside
 from ...adapters.discovery.store import Reader, Step
-from ...log.base import EventLog
+from ...log.contract import EventLog
 from ...log.records import Change, SessionRecord
 from ..client.artifacts import Artifacts
 from ..recording.recorder import Recorder

@@ -16,10 +16,10 @@ from typing import Any
 
 import msgspec
 
-from ...acp.nesting import TOO_DEEP, is_deep
+from ...acp.jsonrpc import TOO_DEEP, is_deep
 from ...adapters.discovery.store import Step
 from ...adapters.discovery.texts import moment
-from ...log.base import EventLog
+from ...log.contract import EventLog
 from ...log.records import Change, SessionRecord
 from ...model.errors import ACPError
 from ...model.events import ACPEvent, CustomEvent, ToolCallErrorEvent

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, Literal
 
 from ...dialects.acp import Translator
-from ...log.base import EventLog
+from ...log.contract import EventLog
 from ...log.errors import LogError
 from ...log.records import Change, SessionRecord
 from ...model.events import ACPEvent, Event, NotificationEvent, SessionStatusChangedEvent, utc_now

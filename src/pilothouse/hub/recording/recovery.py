@@ -15,7 +15,7 @@ from typing import Any
 
 from ...adapters.known import PERMISSION_BEHAVIOR
 from ...dialects.acp.effects import absolute_path
-from ...log.base import EventLog
+from ...log.contract import EventLog
 from ...log.records import Change, SessionRecord
 from ...model.acts import CommandLine
 from ...model.errors import ACPError

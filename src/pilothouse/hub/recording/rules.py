@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from ...log.base import EventLog
+from ...log.contract import EventLog
 from ...log.errors import UnknownRecord, UnknownSession
 from ...log.records import Rule as RuleRecord
 from ...log.records import Update
@@ -23,7 +23,7 @@ from ...model.commands import OfferId, Remember
 from ...model.errors import ValidationError
 from ...model.events import ApprovalRequestedEvent
 from ...model.policy import Decision, Rule, compile_policy, decide, describe_rule, offer_rules
-from ...model.policy.arguments import canonical_arguments
+from ...model.policy.calls import canonical_arguments
 from ...model.policy.rules import STORED, Policy, check_rule
 from ...model.records import RuleOffer
 from ..errors import IllegalCommand

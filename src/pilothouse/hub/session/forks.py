@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...acp.errors import METHOD_NOT_FOUND, RequestError
-from ...log.base import EventLog
+from ...log.contract import EventLog
 from ...model.events import Event, decode_event
 from ..errors import AgentFailed, IllegalCommand, Unsupported
 from .session import HubSession

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ...log.base import EventLog
+from ...log.contract import EventLog
 from ...log.records import Change, SessionRecord
 from ..errors import explain_watched_session
 from ..mirror.external_turns import Elsewhere, accounted

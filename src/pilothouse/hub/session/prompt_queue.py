@@ -18,7 +18,7 @@ import msgspec
 from ...acp.model import to_wire
 from ...dialects.acp import to_content
 from ...dialects.acp.content import as_blocks
-from ...log.base import EventLog
+from ...log.contract import EventLog
 from ...log.records import Change
 from ...model.events import CustomEvent, Event, SessionErrorEvent, decode_event
 from ...model.session import sound

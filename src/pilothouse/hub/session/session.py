@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from ...acp.model import encode
-from ...log.base import EventLog
+from ...log.contract import EventLog
 from ...log.records import Approval, SessionRecord
 from ...model.commands import OfferId, Remember
 from ...model.policy import Policy

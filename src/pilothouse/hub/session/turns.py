@@ -21,7 +21,7 @@ from ...acp.errors import INVALID_PARAMS, ConnectionClosed, RequestError, SpawnE
 from ...acp.model import to_wire
 from ...adapters.running import AgentSilent, RunningAgent
 from ...dialects.acp.content import as_blocks
-from ...log.base import EventLog
+from ...log.contract import EventLog
 from ...model.events import ACPEvent
 from ..agent.client_requests import Serving
 from ..agent.inputs import fitted

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from ...log.base import EventLog
+from ...log.contract import EventLog
 from ...log.errors import LogClosed
 from ...log.follow import Follower
 from ...model.events import Event, decode_event

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ...acp.errors import ConnectionClosed
 from ...adapters.known import PermissionBehavior
-from ...log.base import EventLog
+from ...log.contract import EventLog
 from ...log.records import SessionRecord
 from ...model.marks import HUB
 from ...model.policy import Policy

@@ -15,15 +15,12 @@ from msgspec import Struct
 from ..errors import ValidationError
 from ..shell import Script, parse
 from ..tools import file_paths
-from .arguments import are_same_arguments
-from .calls import Call, read_call
-from .denial import MAYBE
-from .files import cover_path, search_refusal
+from .calls import Call, are_same_arguments, read_call
 from .globs import generous, is_wild, path_glob, tool_name_matches
-from .moves import Site, foreign, leaves_workspace, moves_to
+from .matching import Site, foreign, leaves_workspace, moves_to
 from .places import path_denied, path_free, place
-from .rules import Policy, Rule, check_rule, compile_policy, parse_policy
-from .scripts import Judge, mentions_denied, script_denied, shown
+from .rules import Policy, Rule, check_rule, compile_policy, cover_path, parse_policy, search_refusal
+from .scripts import MAYBE, Judge, mentions_denied, script_denied, shown
 from .web import fetched_origin, mentions_origin, parse_origin
 
 __all__ = ["Decision", "decide"]

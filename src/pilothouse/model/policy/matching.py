@@ -1,31 +1,115 @@
 """Whether a pattern covers a command: word by word on the parsed shell, never on its text.
 
 An answer is `None` when the pattern covers the command, the empty string when it is about another command, and
-otherwise the reason, as half a sentence, why a pattern that fits is not enough. The rule a change must not break: what
-a wildcard stands for is only ever a word that is known, stays in the workspace, names no credential and does not turn
-the program into another one. When in doubt, a reason.
+otherwise half a sentence with the reason why a matching pattern is not enough. The rule a change must not break: a
+wildcard only stands for a word that is known, stays in the workspace, names no credential and does not turn the program
+into another one. In doubt, a reason. A `cd` inside the workspace is harmless, but names after it mean other files, so
+the directory of each command is followed here.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
+from typing import NamedTuple
 
 from ..shell import Command, Redirect, Word, parse
 from .globs import CommandGlob, WordGlob
-from .moves import STREAMS, Site
-from .places import Place, guarded, may_expand_to_secret, path_free, path_readings, place, sensitive
-from .roles import PATTERN_FIRST, SEARCHING, chooses_files, hidden_glob, is_message, is_pattern
+from .places import (
+    PATTERN_FIRST,
+    SEARCHING,
+    Place,
+    chooses_files,
+    guarded,
+    hidden_glob,
+    is_message,
+    is_pattern,
+    may_expand_to_secret,
+    path_free,
+    path_readings,
+    place,
+    sensitive,
+)
 from .sharp import ALWAYS_LISTENING, INTERPRETERS, READERS, delegate, known_name, names, sharp_part, takes_options
 
-__all__ = [
-    "covers",
-    "free",
-    "input_refusal",
-    "read_refusal",
-    "tail",
-    "wrappers_named",
-]
+STREAMS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin"})
+
+
+class Site(NamedTuple):
+    """Where a command runs: the workspace, and whether the script leaves it on the way."""
+
+    workspace: str | None
+    elsewhere: bool = False
+    # the directory inside the workspace that the script moves to; `?` when it moves more than once
+    moved: str = ""
+
+
+def leaves_workspace(commands: tuple[Command, ...], workspace: str | None) -> bool:
+    """Whether a `cd` goes outside or nobody knows where; what is relative afterwards is then nowhere."""
+    for command in commands:
+        if command.name == "popd":
+            return True
+        if command.name in {"cd", "pushd"}:
+            operands = _operands(command)
+            if not operands or not all(word.static and _stays(word.text, workspace) for word in operands):
+                return True
+    return False
+
+
+def moves_to(commands: tuple[Command, ...], workspace: str | None) -> str:
+    """The directory, seen from the workspace, in which relative names may be looked up after a `cd`."""
+    targets = {
+        "/".join(place(word.text, workspace).parts)
+        for command in commands
+        if command.name in {"cd", "pushd"}
+        for word in _operands(command)
+    } - {""}
+    moves = [command for command in commands if command.name in {"cd", "pushd"}]
+    if not targets:
+        return ""
+    return targets.pop() if len(targets) == 1 and len(moves) == 1 else "?"
+
+
+def _operands(command: Command) -> list[Word]:
+    return [word for word in command.words[1:] if word.text == "-" or not word.text.startswith("-")]
+
+
+def idles(command: Command, site: Site) -> bool:
+    """Whether a command does nothing that a rule would have to name.
+
+    It ends or joins a script (`true`, `:`, `exit 1`), or moves inside the workspace, not among hidden or foreign files.
+    """
+    if command.assignments or command.wrappers or any(not one.static for one in command.words):
+        return False
+    if any(one.writes and not is_stream(one) for one in command.redirects):
+        return False
+    operands = [word.text for word in command.words[1:]]
+    if command.program in {"true", "false", ":"}:
+        return not operands
+    if command.program == "exit":
+        return not operands or (len(operands) == 1 and operands[0].isdigit())
+    if command.program != "cd" or len(operands) != 1 or site.elsewhere or not _stays(operands[0], site.workspace):
+        return False
+    return not foreign(place(operands[0], site.workspace).parts)
+
+
+def foreign(parts: tuple[str, ...]) -> bool:
+    """Whether a directory is hidden or holds code that the project did not write."""
+    return any(part.startswith((".", "-")) or part in _FOREIGN for part in parts)
+
+
+# directories of code that the project did not write
+_FOREIGN = names("node_modules vendor third_party site-packages venv env bower_components Pods")
+
+
+def _stays(text: str, workspace: str | None) -> bool:
+    return text not in ("-", "") and not text.startswith("+") and place(text, workspace).inside
+
+
+def is_stream(redirect: Redirect) -> bool:
+    """Whether a writing redirection goes to nowhere or to a stream that is open anyway."""
+    return redirect.target is not None and redirect.target.static and redirect.target.text in STREAMS
+
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/{2,}")
 # the operands of these are text, not files

@@ -14,11 +14,10 @@ from typing import Any, NamedTuple, get_args
 
 import msgspec
 
-from ..labels import quote_code
+from ..previews import quote_code
 from ..records import RuleOffer
 from ..shell import parse
-from .arguments import MAX_ARGUMENTS, are_same_arguments, canonical_arguments
-from .calls import Call, read_call
+from .calls import MAX_ARGUMENTS, Call, are_same_arguments, canonical_arguments, read_call
 from .decision import decide
 from .globs import command_glob
 from .matching import is_literal

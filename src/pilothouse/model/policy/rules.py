@@ -4,7 +4,7 @@ A policy is the document's JSON (`{"autoApprove": {"reads": true, "writes": ["sr
 "searches": true}}`) with three additions of ours: `autoApprove.web` (origins that pages may be fetched from),
 `autoApprove.tools` (names of other tools) and `deny`, which has the same members or is a plain list whose entries each
 deny a tool and a command of that name. `compile_policy` turns it into rules, denials first; a rule keeps where it was
-written. Nothing here decides.
+written.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from msgspec import Struct, field
 
 from ...acp.naming import camel
 from ..errors import ValidationError
-from .globs import command_glob, path_glob
+from .globs import command_glob, is_wild, path_glob
+from .places import may_expand_to_secret, path_covered, path_free
 from .web import parse_origin
-
-__all__ = ["AutoApprove", "DenyRules", "Policy", "Rule", "check_rule", "compile_policy", "parse_policy"]
 
 Subject = Literal["reads", "writes", "commands", "searches", "web", "tools"]
 Effect = Literal["allow", "deny"]
@@ -206,3 +205,36 @@ def _rules(effect: Effect, where: str, side: AutoApprove | DenyRules) -> list[Ru
         elif value is not False:
             found += [Rule(effect, subject, one, f"{where}.{subject}[{index}]") for index, one in enumerate(value)]
     return found
+
+
+def cover_path(rules: list[Rule], path: str, workspace: str | None, *, writing: bool) -> tuple[str, Rule | None]:
+    """The rule that covers a path, or why none does."""
+    why = ""
+    for rule in rules:
+        if rule.pattern is None:
+            answer = path_free(path, workspace, writing=writing)
+        else:
+            answer = path_covered(path_glob(rule.pattern), path, workspace, writing=writing)
+        if answer is None and not writing and _may_be_secret(path):
+            answer = "a wildcard in it may stand for a credential file"
+        if answer is None:
+            return "", rule
+        why = why or answer
+    return why, None
+
+
+def search_refusal(path: str, workspace: str | None) -> str | None:
+    try:
+        choices = path_glob(path).alternatives
+    except ValueError:
+        return "its pattern cannot be read"
+    answer = None
+    for choice in choices:
+        answer = answer or path_free("/".join(choice), workspace, writing=False)
+    if answer is None and any(part.startswith(".") and is_wild(part) for part in path.split("/")):
+        answer = "a wildcard in it may stand for a credential file"
+    return answer
+
+
+def _may_be_secret(path: str) -> bool:
+    return any(is_wild(part) and may_expand_to_secret(part) for part in path.replace("\\", "/").split("/"))

@@ -14,7 +14,7 @@ from ..shell import Script, parse
 from ..tools import canonical_name, categorize_tool, command_text, file_paths
 from .judge import Judge, candidates
 from .levels import LEVELS, REASONS, Level, Reason, Risk, worst
-from .places import locate
+from .programs import locate
 from .rules import RULES, Rules
 
 __all__ = ["LEVELS", "REASONS", "Level", "Reason", "Risk", "assess_command", "assess_risk", "worst"]

@@ -6,9 +6,8 @@ import re
 from itertools import pairwise
 
 from ..shell import Command, Word
-from .arguments import has, letters, plain, value
-from .judge import PRIVILEGED, Judge, Rule, shown
-from .places import locate
+from .judge import PRIVILEGED, Judge, Rule, has, letters, plain, shown, value
+from .programs import locate
 
 _SED_RUNS = re.compile(
     r"(?:^|[;{}\n\d$/])\s*e(?:\s|$)|s(?P<d>[^\w\s\\])(?:\\.|(?!(?P=d)).)*(?P=d)(?:\\.|(?!(?P=d)).)*(?P=d)[gpiImM\d]*e",

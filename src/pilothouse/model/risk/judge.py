@@ -1,7 +1,7 @@
-"""One script's risk: every command, redirection and path of it, and what they are together.
+"""One script's risk: every command, redirection and path of it, and their combination.
 
-`Judge` collects reasons; it never takes one back, so a chain is at least as risky as each of its parts. What single
-programs do is in `rules`.
+`Judge` collects reasons and never removes one, so a chain is at least as risky as each of its parts. The risk of single
+programs is in `rules`; `Arguments` reads the options and values of a command for them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ..shell import Command, Redirect, Script, Word
 from .levels import Level, Reason
-from .places import Place, locate
 from .programs import (
     CHANGERS,
     CODE_VARIABLES,
@@ -25,7 +24,62 @@ from .programs import (
     READERS,
     SHELL_NAMES,
     SILENT,
+    Place,
+    locate,
 )
+
+
+def has(command: Command, *options: str) -> bool:
+    """Whether an option is given, also with a value attached by `=`."""
+    return any(word.text in options or word.text.partition("=")[0] in options for word in command.arguments)
+
+
+def letters(command: Command, wanted: str) -> bool:
+    """Whether a short option with one of these letters is given, alone or in a cluster."""
+    for word in command.arguments:
+        text = word.text
+        if len(text) > 1 and text[0] == "-" and text[1] != "-" and any(letter in wanted for letter in text[1:]):
+            return True
+    return False
+
+
+def value(command: Command, *options: str) -> list[Word]:
+    """The values of options: the next word, or what is attached by `=` or to a short option."""
+    found: list[Word] = []
+    words = command.arguments
+    for index, word in enumerate(words):
+        text = word.text
+        if text in options:
+            found.extend(words[index + 1 : index + 2])
+            continue
+        name, equals, rest = text.partition("=")
+        if equals and name in options:
+            found.append(Word(rest, word.static, word.glob, rest))
+            continue
+        if text[:2] == "--":
+            # long options may be cut short as long as they are clear
+            if len(name) > 3 and any(option.startswith(name) for option in options):
+                found.extend([Word(rest, word.static, word.glob, rest)] if equals else words[index + 1 : index + 2])
+        elif text[:1] == "-":
+            for option in options:
+                position = text.find(option[1], 1) if len(option) == 2 else -1
+                if position > 0:
+                    attached = text[position + 1 :]
+                    found.extend(
+                        [Word(attached, word.static, word.glob, attached)] if attached else words[index + 1 : index + 2]
+                    )
+    return found
+
+
+def plain(command: Command) -> list[Word]:
+    """The arguments that are not options."""
+    return [word for word in command.arguments if not word.text.startswith("-")]
+
+
+def subcommand(command: Command) -> str:
+    """The first argument that is not an option."""
+    return next((word.text for word in command.arguments if not word.text.startswith("-")), "")
+
 
 PRIVILEGED = frozenset({"sudo", "doas", "pkexec", "su", "runuser", "gosu", "su-exec"})
 _SYSTEM_WRAPPERS = frozenset({"nsenter", "unshare", "chroot", "setpriv"})

@@ -9,11 +9,10 @@ import re
 
 from ..shell import Command
 from . import programs
-from .arguments import has, letters, plain, subcommand, value
 from .files import awk, copies, disk, find, json_query, outputs, pager, pattern_first, permissions, rm, sed, tar
 from .git import git
-from .judge import Judge, Rule, shown
-from .places import locate
+from .judge import Judge, Rule, has, letters, plain, shown, subcommand, value
+from .programs import locate
 from .services import (
     CLOUD,
     HELM,

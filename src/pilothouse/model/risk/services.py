@@ -6,9 +6,8 @@ import re
 
 from ..shell import Command
 from . import programs
-from .arguments import has, letters, plain, subcommand, value
-from .judge import Judge, Rule, shown
-from .places import locate
+from .judge import Judge, Rule, has, letters, plain, shown, subcommand, value
+from .programs import locate
 
 
 def packages(judge: Judge, command: Command) -> bool:

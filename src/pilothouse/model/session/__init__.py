@@ -4,8 +4,7 @@
 it. Everything is a function of the events alone.
 """
 
-from .files import line_counts
-from .fold import Session, dump, fold, load
+from .fold import Session, dump, fold, load, milliseconds_between, shed, summary
 from .items import (
     Approval,
     Artifact,
@@ -20,15 +19,14 @@ from .items import (
     Plan,
     Question,
     SessionItem,
+    Text,
     TextRun,
     Thought,
     ToolCall,
+    sound,
 )
-from .shedding import shed
-from .state import ContextWindow, FileState, Progress, RateLimit, SubAgent, Turn
+from .state import ContextWindow, FileState, Progress, RateLimit, SubAgent, Turn, line_counts
 from .status import ACTIVE, MOVES, STATUSES, TRANSITIONS, WAITING, Move, can_move, check_move, status_after
-from .summary import milliseconds_between, summary
-from .text import Text, sound
 
 __all__ = [
     "ACTIVE",

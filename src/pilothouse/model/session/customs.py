@@ -12,8 +12,7 @@ import msgspec
 
 from ..events import CustomEvent, Event
 from ..records import Todo, TokenUsage
-from .asks import answer_question, withdraw
-from .calls import close_call, close_sub_agents
+from .calls import answer_question, close_call, close_sub_agents, withdraw
 from .items import Artifact, CallStatus, Compaction, Custom, Plan, ToolCall
 from .messages import finish
 from .state import State, Turn

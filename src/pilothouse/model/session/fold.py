@@ -1,12 +1,15 @@
-"""The fold: events in, session out.
+"""The fold: events in, session out; its summary; and the items that a long-lived session drops from memory.
 
 `Session.apply` costs what the event brings, however long the session is. Applying events one by one, in any number of
-batches, or with the session stored and read back in between gives the same session.
+batches, or with the session stored and read back in between gives the same session. Items that no later event changes,
+and that the log has, may be dropped; they stay counted, so the summary remains right. The rule a change must not break:
+open, pending and unfinished items stay, and so does everything that later events look up by its id.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -28,15 +31,71 @@ from ..events import (
     TodoUpdateEvent,
     TokenUsageEvent,
 )
-from ..records import SessionStatus
-from . import asks, calls, customs, messages
-from .items import Failure, Notification
+from ..records import FileChangeSummary, SessionStatus, SessionSummary, TokenUsage
+from . import calls, customs, messages
+from . import calls as asks
+from .items import (
+    Approval,
+    Failure,
+    Message,
+    Notification,
+    Plan,
+    SessionItem,
+    TextRun,
+    Thought,
+    ToolCall,
+    counted,
+    decode_text,
+    encode_text,
+    sound,
+)
 from .state import ContextWindow, RateLimit, State
 from .status import TRANSITIONS, status_after
-from .summary import summary
-from .text import decode_text, encode_text, sound
 
-__all__ = ["Session", "dump", "fold", "load"]
+
+def summary(session: State) -> SessionSummary:
+    """The summary of `session:completed`.
+
+    Messages are the user's and the agent's. Errors are those of the session and the calls that failed; a call that
+    was cancelled is not one.
+    """
+    count = counted(session.items, session.index.shed)
+    return SessionSummary(
+        files_changed=[
+            FileChangeSummary(
+                path=file.path,
+                change_type=file.change_type,
+                lines_added=file.lines_added,
+                lines_removed=file.lines_removed,
+            )
+            for file in session.files.values()
+        ],
+        token_usage=session.usage or TokenUsage(input_tokens=0, output_tokens=0),
+        duration=milliseconds_between(session.started_at, session.updated_at),
+        tool_calls_count=count.calls,
+        messages_count=count.messages,
+        error_count=count.errors,
+        cost=session.cost,
+    )
+
+
+def milliseconds_between(first: str, last: str) -> int:
+    """From one timestamp to another; 0 when either cannot be read or they are the wrong way round."""
+    start, end = _parse(first), _parse(last)
+    if start is None or end is None:
+        return 0
+    try:
+        return max(0, round((end - start).total_seconds() * 1000))
+    except OverflowError:  # a year at the edge of the calendar, moved beyond it by its zone
+        return 0
+
+
+def _parse(text: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 class Session(State):
@@ -242,3 +301,55 @@ _HANDLERS: Mapping[type[Event], Callable[[State, Any], None]] = {
     RateLimitEvent: _rate_limit,
 }
 """Resumed, paused and status changes say nothing but the status, which `status_after` gives."""
+
+
+KEPT_BYTES = 32 << 10
+"""About what is kept of the newest items that could go."""
+
+
+def shed(state: State, *, newest: int = 0, room: int = KEPT_BYTES) -> None:
+    """Let go of finished items, but of none of so many `newest`, nor of those before them that are small enough."""
+    kept: list[SessionItem] = []
+    gone: list[SessionItem] = []
+    last = len(state.items) - 1
+    for place, item in zip(range(last, -1, -1), reversed(state.items), strict=True):
+        counts_on = place == last and isinstance(item, Failure)  # the same again is counted there
+        if place > last - newest or counts_on or not _is_finished(state, item):
+            kept.append(item)
+        elif room > 0 and (weight := _weight(item)) <= room:
+            room -= weight
+            kept.append(item)
+        else:
+            gone.append(item)
+    if gone:
+        state.items = kept[::-1]
+        state.index.shed = counted(gone, state.index.shed)
+        for item in gone:
+            state.index.forget(item)
+
+
+def _is_finished(state: State, item: SessionItem) -> bool:
+    """Questions, notices and artifacts are few and small, or bounded: they stay."""
+    if isinstance(item, (Message, Thought)):
+        return item.done
+    if isinstance(item, ToolCall):
+        return item.ended and not item.unfinished
+    if isinstance(item, Approval):
+        call = state.index.calls.get(item.tool_call_id)
+        return not item.pending and not item.unfinished and (call is None or call.ended)
+    if isinstance(item, Plan):
+        return item.turn_id != state.turn_id
+    return isinstance(item, Failure)
+
+
+def _weight(item: SessionItem) -> int:
+    if isinstance(item, Thought):
+        return len(item.text)
+    if isinstance(item, Message) and all(isinstance(block, TextRun) for block in item.content):
+        return sum(len(block.text) for block in item.content if isinstance(block, TextRun))
+    if isinstance(item, ToolCall) and len(item.output) > KEPT_BYTES:
+        return len(item.output)
+    try:
+        return len(_encode(item))
+    except (TypeError, ValueError, NotImplementedError, RecursionError):
+        return KEPT_BYTES + 1

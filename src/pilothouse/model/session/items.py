@@ -1,12 +1,14 @@
-"""The things a session consists of, in the order in which they began: messages, thoughts, tool calls, questions …
+"""The items of a session, in the order in which they began: messages, thoughts, tool calls, questions …
 
-They are mutable, and they are wire-ready: what is stored and what a consumer gets has these names and shapes. A field
-that must always be on the wire has no default here. Lookup tables are not state; `state.py` rebuilds them.
+They are mutable and wire-ready: storage and clients have these names and shapes. A field that must always be on the
+wire has no default here. Lookup tables are not state; `state.py` rebuilds them. `Text` grows by pieces at the cost of
+what is appended; they are joined when it is read, and on the wire it is a plain string.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 
@@ -30,27 +32,111 @@ from ..records import (
     ToolUseContent,
     WebOperation,
 )
-from .text import Text
 
-__all__ = [
-    "Approval",
-    "Artifact",
-    "Block",
-    "CallStatus",
-    "Compaction",
-    "Custom",
-    "Failure",
-    "Item",
-    "Message",
-    "Notification",
-    "Plan",
-    "Question",
-    "SessionItem",
-    "TextRun",
-    "Thought",
-    "ToolCall",
-    "as_block",
-]
+MANY = 1_000
+"""Pieces after which they are put together: a million short strings weigh ten times what their text does."""
+
+
+class Text:
+    """A string that grows. `str()` of it is its value."""
+
+    __slots__ = ("_pieces", "_recent")
+
+    def __init__(self, text: str = "") -> None:
+        self._pieces = [text] if text else []
+        self._recent: list[str] = []
+
+    def append(self, piece: str) -> None:
+        if piece:
+            self._recent.append(piece)
+            if len(self._recent) > MANY:
+                self._settle()
+
+    def extend(self, pieces: Iterable[str]) -> None:
+        """Append them all."""
+        self._recent += filter(None, pieces)
+        if len(self._recent) > MANY:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Put the recent pieces together, each once: a long text is not copied again and again."""
+        if self._recent:
+            self._pieces.append("".join(self._recent))
+            self._recent = []
+
+    def replace(self, text: str) -> None:
+        """Forget what came before."""
+        self._pieces, self._recent = [text] if text else [], []
+
+    def __str__(self) -> str:
+        self._settle()
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
+
+    def __repr__(self) -> str:
+        return f"Text({str(self)!r})"
+
+    def __bool__(self) -> bool:
+        return bool(self._pieces or self._recent)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._pieces)) + sum(map(len, self._recent))
+
+    def __contains__(self, part: str) -> bool:
+        return part in str(self)
+
+    def __getitem__(self, index: int | slice) -> str:
+        return str(self)[index]
+
+    def __add__(self, other: object) -> str:
+        return str(self) + str(other)
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+    def __eq__(self, other: object) -> bool:
+        return str(self) == str(other) if isinstance(other, (Text, str)) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def encode_text(value: Any) -> Any:
+    """Hook of the encoder."""
+    if isinstance(value, Text):
+        return str(value)
+    raise NotImplementedError(f"{type(value).__name__} has no place in a session's state")
+
+
+def decode_text(kind: type, value: Any) -> Any:
+    """Hook of the decoder."""
+    if kind is Text and isinstance(value, str):
+        return Text(value)
+    raise NotImplementedError(f"{kind.__name__} has no place in a session's state")
+
+
+def sound(value: Any) -> Any:
+    """Plain values that UTF-8 can carry: half a surrogate pair becomes U+FFFD. Takes any depth."""
+    if isinstance(value, str):
+        return _whole(value)
+    made: list[Any] = [value]
+    places: list[tuple[Any, Any]] = [(made, 0)]
+    for place, key in places:  # which grows meanwhile
+        part = place[key]
+        if isinstance(part, str):
+            place[key] = _whole(part)
+        elif isinstance(part, dict):
+            copy = place[key] = {_whole(name): inner for name, inner in part.items()}
+            places += ((copy, name) for name in copy)
+        elif isinstance(part, list):
+            items = place[key] = part.copy()
+            places += ((items, index) for index in range(len(items)))
+    return made[0]
+
+
+def _whole(text: Any) -> Any:
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if isinstance(text, str) else text
+
 
 CallStatus: TypeAlias = Literal["pending", "executing", "completed", "failed", "cancelled"]
 
@@ -249,3 +335,25 @@ class Custom(Item, tag="custom"):
 SessionItem: TypeAlias = (
     Message | Thought | ToolCall | Plan | Approval | Question | Notification | Failure | Compaction | Artifact | Custom
 )
+
+
+class Count(NamedTuple):
+    items: int = 0
+    calls: int = 0
+    messages: int = 0
+    errors: int = 0
+
+
+def counted(items: Iterable[SessionItem], before: Count) -> Count:
+    """The count of these items and of those `before`."""
+    number, calls, messages, errors = before
+    for item in items:
+        number += 1
+        if isinstance(item, ToolCall):
+            calls += 1
+            errors += item.status == "failed"
+        elif isinstance(item, Message):
+            messages += item.role in ("user", "assistant")
+        elif isinstance(item, Failure):
+            errors += item.count
+    return Count(number, calls, messages, errors)

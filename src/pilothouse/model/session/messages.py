@@ -20,9 +20,8 @@ from ..events import (
     ThinkingStartEvent,
 )
 from ..records import MessageContent, TextContent
-from .items import Block, Message, TextRun, Thought, as_block
+from .items import Block, Message, Text, TextRun, Thought, as_block
 from .state import State
-from .text import Text
 
 __all__ = ["HANDLERS", "finish", "take_pieces"]
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from . import statements  # noqa: F401  (fills the table of readers)
-from .nouns import Command, Redirect, Script, Word
-from .state import Scope, State
+from .nouns import Command, Redirect, Scope, Script, State, Word
 from .tree import MAX_LENGTH, Walker
 from .wrappers import unwrap
 

@@ -9,8 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from .grammar import HIDDEN_SUBSTITUTION, SEPARATORS, WORDS
-from .nouns import Redirect, Word
-from .state import Draft, Scope
+from .nouns import Draft, Redirect, Scope, Word
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -6,9 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from .grammar import EXPRESSIONS, REDIRECTS, SEPARATORS, WORDS
-from .nouns import Command, Word
+from .nouns import Command, Draft, Scope, Word
 from .redirects import redirect
-from .state import Draft, Scope
 from .tree import HANDLERS, Walker
 
 if TYPE_CHECKING:

@@ -12,12 +12,13 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from .bounds import MAX_TOKENS, MAX_TOTAL, count_tokens, hide_data, holds_data, is_intricate
 from .grammar import (
     EVALUATED,
     EXPANSIONS,
     EXPRESSIONS,
     HIDDEN_SUBSTITUTION,
+    MAX_TOKENS,
+    MAX_TOTAL,
     OPEN_WORDS,
     REDIRECTS,
     RESERVED,
@@ -25,12 +26,15 @@ from .grammar import (
     SETS_VARIABLE,
     SUBSTITUTIONS,
     WORDS,
+    count_tokens,
+    hide_data,
+    holds_data,
+    is_intricate,
     parser,
 )
-from .nouns import Command, Word
+from .nouns import Command, Draft, Scope, State, Word
 from .quoting import Reader
 from .redirects import attached, redirect
-from .state import Draft, Scope, State
 
 if TYPE_CHECKING:
     from tree_sitter import Node

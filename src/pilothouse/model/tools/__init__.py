@@ -8,21 +8,34 @@ and questions, `paths` shortens paths. Nothing here raises on what an agent send
 from __future__ import annotations
 
 from .identity import Evidence, ToolIdentity, identify, tool_kind
-from .inputs import command_text, describe_tool_call, file_paths, is_plan_mode, patch_text, questions_of, todos_of
-from .kinds import (
+from .inputs import (
+    command_text,
+    describe_tool_call,
+    exact_path,
+    file_paths,
+    is_plan_mode,
+    patch_text,
+    questions_of,
+    relative_path,
+    relative_paths_in_text,
+    todos_of,
+)
+from .names import (
     ACP_KINDS,
     BRIDGE_KINDS,
     PACKET_KINDS,
+    AcpKind,
     BridgeKind,
     PacketKind,
     acp_kind,
     bridge_kind,
+    canonical_name,
+    categorize_tool,
     category_of_kind,
+    chooses_mode,
     kind_of_category,
     packet_kind,
 )
-from .names import AcpKind, canonical_name, categorize_tool, chooses_mode
-from .paths import exact_path, relative_path, relative_paths_in_text
 
 __all__ = [
     "ACP_KINDS",

@@ -14,9 +14,19 @@ import msgspec
 
 from ..records import ToolCategory
 from .inputs import PATH_KEYS, command_text, patch_text, paths_under
-from .kinds import PacketKind, acp_kind, category_of_kind, kind_of_category, packet_kind
-from .names import NAME_LIMIT, AcpKind, category_of, known
-from .values import first, text_of
+from .names import (
+    NAME_LIMIT,
+    AcpKind,
+    PacketKind,
+    acp_kind,
+    category_of,
+    category_of_kind,
+    first,
+    kind_of_category,
+    known,
+    packet_kind,
+    text_of,
+)
 
 Evidence = Literal["meta", "name", "input", "id", "kind", "title", "none"]
 

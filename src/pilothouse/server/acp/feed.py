@@ -20,7 +20,7 @@ from ...acp.errors import ConnectionClosed
 from ...acp.schema import ClientCapabilities
 from ...acp.transport import Link
 from ...dialects.acp import Projector
-from ...log.base import EventLog
+from ...log.contract import EventLog
 from ...log.entries import Entry
 from ...log.errors import LogError
 from ...log.follow import Follower

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ...log.base import EventLog
+from ...log.contract import EventLog
 from .secrets import digest, new_secret
 
 BROWSER = "browser"

@@ -16,8 +16,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from ...dialects.packets.stored import PacketStream, encode_packet, prompt_packets
-from ...log.base import EventLog
+from ...dialects.packets.documented import PacketStream, encode_packet, prompt_packets
+from ...log.contract import EventLog
 from ...log.entries import Entry
 from ...model.errors import ValidationError
 from ...model.events import CustomEvent, decode_event

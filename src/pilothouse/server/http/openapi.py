@@ -18,7 +18,7 @@ from starlette.responses import Response
 from ... import __version__
 from ...acp.lenient import Choice
 from ...model.commands import COMMANDS
-from ...model.session.text import Text
+from ...model.session.items import Text
 from ..auth.browser_logins import NAME
 from ..errors import Refusal
 from .operations import Call, Operation

@@ -18,8 +18,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from ...acp.jsonrpc import TOO_DEEP, is_deep
 from ...acp.naming import camel
-from ...acp.nesting import TOO_DEEP, is_deep
 from ...model.errors import ValidationError
 from ..auth.callers import Caller, Scope
 from ..errors import HttpError, error_response

@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from ...acp.naming import camel
 from ...dialects.packets import packet_from_error, packet_from_interruption, packet_from_result
-from ...dialects.packets.stored import encode_packet
+from ...dialects.packets.documented import encode_packet
 from ...hub.session.commands import execute
 from ...hub.session.prompt_queue import Prompt
 from ...hub.session.session import HubSession

@@ -12,7 +12,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 
-from ...log.base import EventLog
+from ...log.contract import EventLog
 from ...log.errors import LogClosed, UnknownRecord
 from ...log.records import Approval
 

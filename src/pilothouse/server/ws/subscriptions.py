@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from ...log.base import EventLog
+from ...log.contract import EventLog
 from ...log.entries import Entry
 from ...log.errors import LogError
 from ...log.follow import Follower

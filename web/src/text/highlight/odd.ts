@@ -2,7 +2,7 @@
  * Make characters visible that are invisible, change the direction, or cover others.
  *
  * A text that is about to be approved must read as it runs: nothing in it may hide or reorder the rest. The set of
- * characters is the one of `pilothouse/model/labels.py`.
+ * characters is the one of `pilothouse/model/previews.py`.
  */
 
 /** Embeddings, overrides and isolates: all of them change the order in which the following text is shown. */

@@ -12,18 +12,18 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from ..model.events import Event, utc_now
-from . import rows, tables
-from .base import EventLog
+from ...model.events import Event, utc_now
+from ..contract import EventLog
+from ..entries import Entry, cut, number
+from ..errors import LogClosed, LogError
+from ..follow import BATCH_BYTES, BATCH_COUNT, TAIL_BYTES, Pages, Tail
+from ..records import Change, DeleteSession, Record, SearchHit, SessionFilter, SessionPage
+from ..search import texts_of
+from . import tables
+from . import tables as rows
 from .commit import Job
 from .database import Synchronous
-from .entries import Entry, cut, number
-from .errors import LogClosed, LogError
-from .follow import BATCH_BYTES, BATCH_COUNT, TAIL_BYTES, Tail
-from .pages import Pages
 from .reader import Readers, problems, search
-from .records import Change, DeleteSession, Record, SearchHit, SessionFilter, SessionPage
-from .search import texts_of
 from .writer import Writer
 
 R = TypeVar("R", bound=Record)

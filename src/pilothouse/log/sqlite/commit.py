@@ -17,13 +17,12 @@ from typing import Any
 
 import msgspec
 
+from ..entries import ENTRY_OVERHEAD, SLICE_BYTES, Entry, Slice, drop_beyond, is_large, slices, weights_of, write_slice
+from ..errors import LogConflict, LogError, UnknownSession
+from ..records import Change, DeleteSession
 from . import tables
 from .database import FAILURES, explain
-from .entries import ENTRY_OVERHEAD, Entry, weights_of
-from .errors import LogConflict, LogError, UnknownSession
-from .records import Change, DeleteSession
-from .rows import is_one_row, write_rows
-from .slices import SLICE_BYTES, Slice, drop_beyond, is_large, slices, write_slice
+from .tables import is_one_row, write_rows
 
 PURGE_ROWS = 100
 PURGE_SLICES = 8
