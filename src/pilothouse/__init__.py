@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # as checkers know it, without the cost of importing `typing`
 if TYPE_CHECKING:
-    from .adapters.base import Adapter, AgentSession
+    from .adapters.contract import Adapter, AgentSession
     from .hub.agent.process import AgentSpec
     from .hub.hub import Hub
     from .model import (

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pilothouse.adapters.known import CODER, DEMO, KNOWN
+from pilothouse.adapters.catalog import CODER, DEMO, KNOWN
 from pilothouse.adapters.registry import Registry
 from pilothouse.cli.choosing import first_agent
 from pilothouse.config import Config, load_config

@@ -22,7 +22,7 @@ from pilothouse.acp import (
     text_block,
 )
 from pilothouse.acp.methods import CLIENT
-from pilothouse.agents.demo import media
+from pilothouse.agents.demo import talk as media
 from pilothouse.agents.demo.script import COMMANDS
 from tests.support.demo_talk import (
     COMMAND,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pilothouse.agents.demo.script import FIXED
 from pilothouse.agents.demo.talk import SAMPLE
-from pilothouse.agents.demo.tour import FIXED
 from tests.support.acpx import DENIED, Acpx, acpx_for, answer_to, heard
 from tests.support.editors import Home, Refused, gone
 from tests.support.foreign_clients import ForeignClient, foreign_client

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pilothouse.server.auth.guard.secrets import digest
 
-from pilothouse.adapters.base import AdapterError
+from pilothouse.adapters.contract import AdapterError
 from pilothouse.hub.errors import UnknownAgent
 from pilothouse.hub.external.writer_lock import Leases
 from pilothouse.log.records import Device

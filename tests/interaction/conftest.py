@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pilothouse.hub.session.session.session import HubSession
 
-from pilothouse.adapters.known import PermissionBehavior, claude_code
+from pilothouse.adapters.catalog import PermissionBehavior, claude_code
 from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.hub import Hub
 from tests.support.rogue import rogue_hub

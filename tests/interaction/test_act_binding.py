@@ -15,7 +15,7 @@ from pilothouse.hub.approvals.approvals.approvals import Approvals
 from pilothouse.hub.approvals.approvals.authorization import Authorization
 from pilothouse.hub.session.session.session import HubSession
 
-from pilothouse.adapters.known import PermissionBehavior
+from pilothouse.adapters.catalog import PermissionBehavior
 from pilothouse.hub.client.terminals import Terminals
 from pilothouse.hub.client.workspace import Workspace
 from pilothouse.hub.errors import IllegalCommand, NotStored

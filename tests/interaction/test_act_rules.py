@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pilothouse.hub.session.session.session import HubSession
 
-from pilothouse.adapters.known import PermissionBehavior
+from pilothouse.adapters.catalog import PermissionBehavior
 from pilothouse.dialects.acp.requests import permission_request
 from pilothouse.hub.errors import HubError
 from pilothouse.hub.hub import Hub

@@ -10,7 +10,7 @@ import pytest
 from pilothouse.hub.approvals.approvals.authorization import Authorization
 from pilothouse.hub.session.session.session import HubSession
 
-from pilothouse.adapters.known import PermissionBehavior
+from pilothouse.adapters.catalog import PermissionBehavior
 from pilothouse.hub.client.refusals import CannotStart
 from pilothouse.hub.client.terminals import Terminals
 from pilothouse.hub.hub import Hub

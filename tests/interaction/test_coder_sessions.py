@@ -15,7 +15,7 @@ import pytest
 
 from pilothouse.acp import RequestError
 from pilothouse.agents.coder import agent
-from pilothouse.agents.failure import Failure
+from pilothouse.agents.commands import Failure
 from tests.support.coders import PATIENCE, Answer, Call, Client, Script, coder, prompts, results
 
 

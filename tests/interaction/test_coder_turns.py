@@ -35,7 +35,7 @@ from pilothouse.acp import (
     resource_block,
     resource_link_block,
 )
-from pilothouse.agents.coder import patience
+from pilothouse.agents.coder import worker as patience
 from pilothouse.agents.coder.host import Options
 from tests.support.coders import MODEL, PATIENCE, Answer, Call, Client, Script, coder, prompts, results
 
@@ -534,7 +534,7 @@ async def test_a_server_that_stays_busy_is_given_up(tmp_path: Path, monkeypatch:
 async def test_a_defect_in_a_tool_ends_its_call_and_not_the_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pilothouse.agents.coder import documents
+    from pilothouse.agents.coder import work as documents
 
     async def broken(*_: Any) -> str:
         raise ZeroDivisionError("a defect")

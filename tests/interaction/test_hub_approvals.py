@@ -13,7 +13,7 @@ import pytest
 from pilothouse.hub.approvals.approvals.approvals import Approvals
 from pilothouse.hub.session.session.session import HubSession
 
-from pilothouse.adapters.known import PermissionBehavior
+from pilothouse.adapters.catalog import PermissionBehavior
 from pilothouse.hub.errors import DecidedOtherwise, IllegalCommand, UnknownApproval, Unsupported
 from pilothouse.hub.hub import Hub
 from pilothouse.log.records import Approval

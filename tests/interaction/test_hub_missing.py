@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pilothouse.adapters.base import AdapterError, AgentSession
+from pilothouse.adapters.contract import AdapterError, AgentSession
 from pilothouse.adapters.discovery.finder import Finder
 from pilothouse.hub.external import watch as feed
 from pilothouse.hub.hub import Hub

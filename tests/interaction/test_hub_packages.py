@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pilothouse.adapters.base import Adapter, AgentSession
+from pilothouse.adapters.contract import Adapter, AgentSession
 from pilothouse.adapters.discovery.finder import Finder
 from pilothouse.hub.hub import Hub
 from pilothouse.model.discovery import DiscoveredSession, StartSessionOptions

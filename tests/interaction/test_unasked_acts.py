@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pilothouse.hub.session.session.session import HubSession
 
-from pilothouse.adapters.known import PermissionBehavior
+from pilothouse.adapters.catalog import PermissionBehavior
 from pilothouse.hub.hub import Hub
 from pilothouse.model.policy import parse_policy
 from tests.support.hubs import approval_asked, check, fact, facts, history, until

@@ -138,7 +138,7 @@ AGENTS = {
             "@anthropic-ai/claude-code@2.1.325",
             ("claude",),
             _claude_code,
-            bridge=(sys.executable, "-P", "-m", "pilothouse.adapters.claude"),
+            bridge=(sys.executable, "-P", "-m", "pilothouse.agents.claude_bridge"),
             is_binary=True,
         ),
         RealAgent("opencode", "opencode-ai@1.18.33", ("opencode", "acp"), _opencode),

@@ -16,7 +16,7 @@ from pilothouse.hub.session.session.prompt_queue import TurnResult
 from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.adapters.acp import AcpAdapter
-from pilothouse.adapters.programs import AgentProgram, Way
+from pilothouse.adapters.catalog import AgentProgram, Way
 from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.hub import Hub
 from pilothouse.model.events import Event

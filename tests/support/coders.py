@@ -43,9 +43,9 @@ from pilothouse.acp import (
     memory_pair,
     text_block,
 )
-from pilothouse.agents.child import Child
 from pilothouse.agents.coder import CoderAgent
 from pilothouse.agents.coder.host import Options
+from pilothouse.agents.commands import Child
 
 __all__ = ["MODEL", "PATIENCE", "Answer", "Call", "Client", "Script", "coder", "prompts", "results"]
 

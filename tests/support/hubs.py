@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from pilothouse.hub.session.session.session import HubSession
 
-from pilothouse.adapters.known import PermissionBehavior
+from pilothouse.adapters.catalog import PermissionBehavior
 from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.hub import Hub
 from pilothouse.log.contract import EventLog

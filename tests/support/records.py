@@ -18,8 +18,7 @@ import psutil
 
 from pilothouse.adapters.discovery.finder import Finder
 from pilothouse.adapters.discovery.processes import Holder, Listed
-from pilothouse.adapters.discovery.store import Reader, Scan, Step, Store
-from pilothouse.adapters.discovery.texts import iso
+from pilothouse.adapters.discovery.store import Reader, Scan, Step, Store, iso
 from pilothouse.model.discovery import DiscoveredSession
 
 SMALL = 7

@@ -16,7 +16,7 @@ from typing import Any
 
 from pilothouse.hub.session.session.session import HubSession
 
-from pilothouse.adapters.known import PermissionBehavior
+from pilothouse.adapters.catalog import PermissionBehavior
 from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.errors import HubError
 from pilothouse.hub.hub import Hub

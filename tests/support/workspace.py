@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pilothouse.acp import RequestError, TerminalExitStatus, TerminalOutputResponse, WaitForTerminalExitResponse
-from pilothouse.agents.child import Child
+from pilothouse.agents.commands import Child
 
 __all__ = ["Workspace"]
 

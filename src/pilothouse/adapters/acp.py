@@ -25,8 +25,8 @@ from ..acp.errors import ConnectionClosed, RequestError, SpawnError
 from ..acp.process import default_environment
 from ..model.capabilities import ACPCapabilities, capabilities_from_acp
 from ..model.discovery import DiscoveredSession, StartSessionOptions
-from .base import Adapter, AdapterError, AgentSession, Launch, SessionHost
-from .programs import AgentProgram, Availability
+from .catalog import AgentProgram, Availability
+from .contract import Adapter, AdapterError, AgentSession, Launch, SessionHost
 from .running import RawUpdate, RunningAgent, start_agent
 
 __all__ = ["AcpAdapter"]

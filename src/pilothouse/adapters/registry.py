@@ -14,10 +14,9 @@ from typing import Literal
 from msgspec import Struct
 
 from .acp import AcpAdapter
-from .base import Adapter, AdapterError, Launch, SessionHost
-from .known import KNOWN
+from .catalog import KNOWN, AgentProgram
+from .contract import Adapter, AdapterError, Launch, SessionHost
 from .points import GLANCE, WANTED, LoadError, LoadLate, installed_points, load_point
-from .programs import AgentProgram
 
 __all__ = ["GROUP", "Registered", "Registry"]
 

@@ -1,6 +1,9 @@
-"""What an agent does with its sessions, whoever answers the prompts in them: find, list, replay, set, close, delete.
+"""The sessions of an agent program: find, list, replay, set, close, delete; and their transcripts.
 
-An agent derives from `SessionAgent`, opens sessions and runs prompts itself, and says here what it can be set to.
+An agent derives from `SessionAgent`, opens sessions and runs prompts itself, and declares its options here. A
+transcript is the list of updates that `session/load` replays; a run of text is one update of it, so that a long answer
+costs its characters and not its pieces. Calls and compactions that a killed process left open are closed in a replay,
+or the client would show them as running for ever.
 """
 
 from __future__ import annotations
@@ -8,19 +11,24 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from ..acp import (
+    AgentMessageChunk,
     AgentSideConnection,
+    AgentThoughtChunk,
     Client,
     CloseSessionResponse,
+    CompactionUpdate,
     ConfigOptionUpdate,
     ConnectionClosed,
+    ContentBlock,
     CurrentModeUpdate,
     DeleteSessionResponse,
     ListSessionsResponse,
@@ -31,11 +39,119 @@ from ..acp import (
     SetSessionConfigOptionResponse,
     SetSessionModelResponse,
     SetSessionModeResponse,
+    TextContentBlock,
+    ToolCallProgress,
+    UserMessageChunk,
+    text_block,
+    tool_content,
 )
-from .endings import endings
-from .transcript import Transcript
+from ..acp.model import encode
 
-__all__ = ["SessionAgent", "absolute", "directory", "moment"]
+REASON = "Not finished: the agent was ended, or the session was taken up elsewhere, while this was going on."
+OPEN = ("pending", "in_progress")
+
+
+class _Update(msgspec.Struct):
+    """As much of an update as tells whether something is over."""
+
+    kind: str = msgspec.field(name="sessionUpdate", default="")
+    call: str | None = msgspec.field(name="toolCallId", default=None)
+    compaction: str | None = msgspec.field(name="compactionId", default=None)
+    status: str | None = None
+    content: Any = None
+
+
+@dataclass
+class _Begun:
+    is_compaction: bool
+    status: str
+    is_empty: bool = True
+    """Whether a client has nothing to show of it yet."""
+
+
+DECODER = msgspec.json.Decoder(_Update)
+MARKS = (b'"toolCallId"', b'"compactionId"')
+
+
+def endings(updates: Iterable[bytes]) -> list[bytes]:
+    """The updates that end what the given ones have begun and not ended, in the same order."""
+    begun: dict[str, _Begun] = {}
+    for line in updates:
+        # text and pictures, which are most of a journal, are not looked at
+        if any(mark in line for mark in MARKS):
+            _follow(begun, line)
+    return [_ending(name, one) for name, one in begun.items() if one.status in OPEN]
+
+
+def _follow(begun: dict[str, _Begun], line: bytes) -> None:
+    try:
+        update = DECODER.decode(line)
+    except msgspec.MsgspecError:
+        return
+    is_compaction = update.kind == "compaction_update"
+    name = update.compaction if is_compaction else update.call
+    if name is None or update.kind not in ("tool_call", "tool_call_update", "compaction_update"):
+        return
+    one = begun.setdefault(name, _Begun(is_compaction, "pending"))
+    one.status = update.status or one.status
+    one.is_empty = one.is_empty and not update.content
+
+
+def _ending(name: str, one: _Begun) -> bytes:
+    if one.is_compaction:
+        return encode(CompactionUpdate(compaction_id=name, status="failed", error=REASON))
+    # a diff that was shown stays, as with any call that fails
+    content: list[Any] | None = [tool_content(text_block(REASON))] if one.is_empty else None
+    return encode(ToolCallProgress(tool_call_id=name, status="failed", content=content, raw_output={"error": REASON}))
+
+
+Chunk = AgentMessageChunk | AgentThoughtChunk
+
+
+class Transcript:
+    """The updates of one session; `store` is called with each that is new."""
+
+    def __init__(self, updates: Sequence[bytes] = ()) -> None:
+        self.updates = list(updates)
+        self._run: Chunk | None = None
+        self._texts: list[str] = []
+
+    def add(self, update: SessionUpdate) -> None:
+        if isinstance(update, Chunk) and isinstance(update.content, TextContentBlock):
+            run = self._run
+            if run is None or type(run) is not type(update) or run.message_id != update.message_id:
+                self.settle()
+                self._run = update
+            self._texts.append(update.content.text)
+            return
+        self.settle()
+        self.append(encode(update))
+
+    def add_prompt(self, blocks: Sequence[ContentBlock], message_id: str) -> None:
+        for block in blocks:
+            self.add(UserMessageChunk(content=block, message_id=message_id))
+
+    def settle(self) -> None:
+        """Store the run of text that is still open. To be called when a turn ends."""
+        run, self._run = self._run, None
+        if run is not None:
+            texts, self._texts = self._texts, []
+            self.append(encode(type(run)(content=text_block("".join(texts)), message_id=run.message_id)))
+
+    def end(self) -> None:
+        """End what was begun and not ended. To be called when nothing of it can still be running."""
+        self.settle()
+        for update in endings(self.updates):
+            self.append(update)
+
+    def store(self, update: bytes) -> None:
+        """Keep an update where it outlives the process, if there is such a place."""
+
+    def append(self, update: bytes) -> None:
+        """Add an update that is in its wire form already."""
+        self.updates.append(update)
+        self.store(update)
+
 
 PAGE = 100
 CLOSE_TIMEOUT = 5.0

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from ..adapters.known import CODER, DEMO
+from ..adapters.catalog import CODER, DEMO
 from ..adapters.registry import Registered, Registry
 from ..config import Config, coder_settings
 from ..hub.agent.process import AgentSpec

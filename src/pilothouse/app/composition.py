@@ -8,9 +8,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ..adapters.base import SessionHost
-from ..adapters.known import CODER, DEMO, KNOWN
-from ..adapters.programs import AgentProgram, Way
+from ..adapters.catalog import CODER, DEMO, KNOWN, AgentProgram, Way
+from ..adapters.contract import SessionHost
 from ..adapters.registry import Registry
 from ..config import AgentConfig, Config
 from ..hub.agent.process import AgentSpec

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import cast
 
-from ..adapters.base import AdapterError, AgentSession, OnEvent, SessionHost, Stop
+from ..adapters.contract import AdapterError, AgentSession, OnEvent, SessionHost, Stop
 from ..hub.errors import HubError
 from ..hub.hub import Hub
 from ..hub.session.commands import execute

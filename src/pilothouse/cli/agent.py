@@ -19,7 +19,7 @@ __all__ = ["agent"]
 
 
 def _checked(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
-    from ..agents.coder.names import parse
+    from ..agents.coder.models import parse
 
     if value is not None:
         try:

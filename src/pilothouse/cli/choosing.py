@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-from ..adapters.known import CODER, DEMO
+from ..adapters.catalog import CODER, DEMO
 from ..adapters.registry import Registry
 from ..config import Config, coder_settings
 from .exits import Exit, Failure

@@ -124,7 +124,7 @@ def _explained(exc: Exception) -> Failure | None:
         return exc
     if isinstance(exc, OSError):
         return _failed_call(exc)
-    from ..adapters.base import AdapterError
+    from ..adapters.contract import AdapterError
     from ..app.archive import Ambiguous
     from ..config import ConfigError
     from ..hub.errors import AgentFailed, HubError, IllegalCommand, NotStored, UnknownAgent

@@ -15,7 +15,7 @@ from .output import complete, print_json, say
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from ..adapters.base import Adapter
+    from ..adapters.contract import Adapter
     from ..app.probing.rows import Report, Row
     from ..config import Config
     from ..hub.agent.process import AgentSpec
@@ -108,7 +108,7 @@ async def _probed(
 
     import msgspec
 
-    from ..adapters.known import DEMO
+    from ..adapters.catalog import DEMO
     from ..app.probing.memory import remember_probe
     from ..app.probing.probe import Probe
     from ..app.probing.script import DEMO_SCRIPT, SCRIPT
@@ -138,7 +138,7 @@ async def _version(adapter: Adapter) -> str | None:
 
 def _agrees(spec: AgentSpec, *, yes: bool) -> bool:
     """Whether the agent's model may be asked: it needs none, or its user said so."""
-    from ..adapters.known import DEMO
+    from ..adapters.catalog import DEMO
     from ..app.probing.script import PROMPTS
 
     if yes or spec.name == DEMO:

@@ -16,7 +16,7 @@ import click
 from msgspec import Struct
 
 from ..acp.errors import RequestError
-from ..adapters.known import DEMO
+from ..adapters.catalog import DEMO
 from ..adapters.registry import Registry
 from ..app.archive import lock_holder, open_archive
 from ..app.composition import open_hub, registry

@@ -27,7 +27,9 @@ from pilothouse.acp import (
     text_block,
     tool_content,
 )
-from pilothouse.agents.demo import agent, files, shell
+from pilothouse.agents.demo import agent
+from pilothouse.agents.demo import work as files
+from pilothouse.agents.demo import work as shell
 from pilothouse.agents.demo.turn import Turn
 from pilothouse.agents.demo.work import edit_files, read_file, run_command
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from pilothouse.adapters.acp import AcpAdapter
-from pilothouse.adapters.base import Adapter, AdapterError, AgentSession
-from pilothouse.adapters.known import DEMO, KNOWN
-from pilothouse.adapters.programs import AgentProgram, Way
+from pilothouse.adapters.catalog import DEMO, KNOWN, AgentProgram, Way
+from pilothouse.adapters.contract import Adapter, AdapterError, AgentSession
 from pilothouse.app.composition import open_hub, registry
 from pilothouse.app.hosting import HubHost
 from pilothouse.config import Config

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pilothouse.acp.errors import ValidationError
-from pilothouse.adapters.claude import wire
+from pilothouse.agents.claude_bridge import wire
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "claude_lines.jsonl"
 SAMPLES = [json.loads(line) for line in GOLDEN.read_text().splitlines()]

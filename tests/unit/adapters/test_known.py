@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pilothouse.adapters import programs
-from pilothouse.adapters.known import CODER, KNOWN, claude, claude_code, without_flaws
+from pilothouse.adapters import catalog as programs
+from pilothouse.adapters.catalog import CODER, KNOWN, claude, claude_code, without_flaws
 
 OFFERED = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}
 
@@ -43,7 +43,7 @@ def test_claude_code_is_there_when_its_own_program_is() -> None:
     assert program.availability(only("nothing")) == "missing"
     launch = claude_code({}).launch(only("claude"))
     assert launch is not None
-    assert launch.command == (sys.executable, "-P", "-m", "pilothouse.adapters.claude")
+    assert launch.command == (sys.executable, "-P", "-m", "pilothouse.agents.claude_bridge")
     elsewhere = claude_code({"PILOTHOUSE_CLAUDE": "/opt/claude"})
     assert elsewhere.availability(only("claude")) == "missing"
     assert elsewhere.availability(only("/opt/claude")) == "installed"

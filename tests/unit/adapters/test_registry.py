@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from pilothouse.adapters.acp import AcpAdapter
-from pilothouse.adapters.base import AdapterError
-from pilothouse.adapters.programs import AgentProgram, Way
+from pilothouse.adapters.catalog import AgentProgram, Way
+from pilothouse.adapters.contract import AdapterError
 from pilothouse.adapters.registry import GROUP, Registry
 from pilothouse.app.composition import agent_specs, registry
 from pilothouse.config import AgentConfig, Config, Settings
 
 MODULE = """
 from pilothouse.adapters.acp import AcpAdapter
-from pilothouse.adapters.programs import AgentProgram, Way
+from pilothouse.adapters.catalog import AgentProgram, Way
 
 print("loaded")
 
@@ -47,7 +47,7 @@ from tests.unit.adapters import test_registry
 test_registry.SLOW_GO.wait(30)
 print("loaded late")
 from pilothouse.adapters.acp import AcpAdapter
-from pilothouse.adapters.programs import AgentProgram
+from pilothouse.adapters.catalog import AgentProgram
 
 adapter = AcpAdapter(AgentProgram(name="slow", title="Slow", ways=()))
 """

@@ -125,7 +125,7 @@ def test_entries_of_ours_are_known_by_what_they_run() -> None:
     assert runs_pilothouse(["/usr/bin/pilothouse", "acp", "-a", "x"])
     assert runs_pilothouse(["python", "-P", "-m", "pilothouse.cli", "acp"])
     assert not runs_pilothouse(["pilothouse", "demo-agent"])
-    assert not runs_pilothouse(["python", "-P", "-m", "pilothouse.adapters.claude"])
+    assert not runs_pilothouse(["python", "-P", "-m", "pilothouse.agents.claude_bridge"])
     text = '{"agent_servers": {"Mine": {"command": "pilothouse", "args": ["acp"]}, "Pilothouse (x)": 1, "A": {}}}'
     assert own_servers(text).keys() == {"Mine", "Pilothouse (x)"}
 

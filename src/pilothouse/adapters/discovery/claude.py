@@ -12,16 +12,14 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from ...agents.claude_bridge.records import Outline, Subagents, cli_home, find, is_id, is_message
+from ...agents.claude_bridge.replay import Replay
+from ...agents.claude_bridge.translate import Translator
+from ...agents.claude_bridge.wire import number, text
 from ...model.discovery import DiscoveredSession, DiscoveredStatus
-from ..claude.history import Subagents, cli_home, find
-from ..claude.reading import number, text
-from ..claude.records import Outline, is_id, is_message
-from ..claude.replay import Replay
-from ..claude.translate import Translator
 from .files import Glance, Json, LineStore, Translation, decoded
 from .lines import Unreadable, opened
-from .store import Owner, Update
-from .texts import iso, listed, moment, title
+from .store import Owner, Update, iso, listed, moment, title
 
 __all__ = ["ClaudeStore"]
 

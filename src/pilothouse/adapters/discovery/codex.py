@@ -12,12 +12,11 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...agents.claude_bridge.wire import items, mapping, text
 from ...model.discovery import DiscoveredSession
-from ..claude.reading import items, mapping, text
-from .codex_items import prompt_blocks
-from .codex_rollout import Rollout, status_of, unwrapped
+from .codex_rollout import Rollout, prompt_blocks, status_of, unwrapped
 from .files import Glance, LineStore, Translation
-from .texts import iso, listed, moment
+from .store import iso, listed, moment
 
 __all__ = ["CodexStore"]
 

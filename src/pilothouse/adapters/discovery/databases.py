@@ -1,9 +1,12 @@
-"""SQLite databases that another program owns, looked into and never written to: not the file, nor anything beside it.
+"""SQLite databases of other programs, read and never written to: neither the file nor anything beside it.
 
-To read a database whose changes are kept in a log beside it, SQLite makes the log and its index where they are missing,
-and leaves them there. So it is only let near a live one, which has both. One without a log is nobody's at the moment
-and is read as a file that does not change, and what was read counts only if that was true; one with a log but without
-its index was left in a crash, and is read in a copy.
+To read a database in WAL mode, SQLite creates the log and its index where they are missing, and leaves them there. So
+it only opens a live one, which has both. A database without a log is not in use; it is read as an immutable file, and
+the result counts only if that was true. One with a log but without its index was left by a crash, and is read from a
+copy.
+
+A record that keeps a session message by message is read by `MessageReading`: one message of an unknown format costs
+nothing but itself, and each problem is reported once.
 """
 
 from __future__ import annotations
@@ -12,14 +15,15 @@ import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from ...model.discovery import DiscoveredStatus
 from .lines import Stamp, Unreadable, opened, stamp_of
-
-__all__ = ["Columns", "State", "Unready", "is_begun", "look_up", "state_of"]
+from .store import Problem, Reader, Step, Update
 
 PATIENCE = 1.0
 """Seconds to wait for whoever writes."""
@@ -181,3 +185,47 @@ def _stamp(path: Path) -> Stamp | None:
         return stamp_of(path.stat())
     except (OSError, Unreadable):
         return None
+
+
+class MessageReader(Reader):
+    """One session's messages. `path` is what is named when one cannot be read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._told: set[str] = set()
+        self._updates: list[Update] = []
+        self._problems: list[Problem] = []
+
+    @property
+    @abstractmethod
+    def _status(self) -> DiscoveredStatus | None:
+        """What the messages so far say that the agent does."""
+
+    @abstractmethod
+    def _look(self) -> bool:
+        """`_take` messages that are new; whether there may be more. Raises Unreadable."""
+
+    def read(self) -> Step:
+        self._updates, self._problems = [], []
+        failed = False
+        try:
+            while self._look() and not self._updates:
+                pass
+        except Unreadable as exc:
+            failed = True
+            self._tell(str(exc))
+        return Step(updates=self._updates, status=self._status, problems=self._problems, failed=failed)
+
+    def _take(self, name: object, made: Callable[[], Iterable[Update]]) -> None:
+        try:
+            self._updates.extend(made())
+        except Exception as exc:  # of a message that is not what it should be
+            self._tell(f"the message {name} is not understood: {type(exc).__name__}: {exc}")
+
+    def _tell(self, words: str) -> None:
+        if words not in self._told:
+            self._told.add(words)
+            self._problems.append(Problem(path=str(self._path), message=words))
+
+    def close(self) -> None:
+        """Nothing is held open between looks."""

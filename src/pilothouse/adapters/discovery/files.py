@@ -21,10 +21,8 @@ from msgspec import Struct
 
 from ...model.discovery import DiscoveredSession, DiscoveredStatus
 from ...model.session import sound
-from .index import Entry, Index, index_path
-from .lines import LIMIT, Line, Lines, Stamp, Unreadable, opened, stamp_of
-from .store import Problem, Reader, Scan, Step, Store, Update
-from .texts import iso
+from .lines import LIMIT, Entry, Index, Line, Lines, Stamp, Unreadable, index_path, opened, stamp_of
+from .store import Problem, Reader, Scan, Step, Store, Update, iso
 
 __all__ = ["Glance", "Json", "LineReader", "LineStore", "Translation", "decoded"]
 

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from ...model.discovery import DiscoveredSession, DiscoveredStatus
 from ...model.session import sound
-from ..base import Adapter, AdapterError, AgentSession, OnDiscovery, Stop
+from ..contract import Adapter, AdapterError, AgentSession, OnDiscovery, Stop
 from .guarded import GuardedSession, OwnLoop, apart, aside, reason_of
 from .processes import SLACK, Holder, Listed, end_process, find_holders, seconds_of, told_holder
 from .store import Problem, Reader, Scan, Store

@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 from ...model.capabilities import ACPCapabilities
 from ...model.commands import Command
 from ...model.events import Event
-from ..base import AdapterError, AgentSession, OnEvent, Stop
+from ..contract import AdapterError, AgentSession, OnEvent, Stop
 
 __all__ = ["GuardedSession", "OwnLoop", "apart", "aside", "guarded_stop", "reason_of"]
 

@@ -14,7 +14,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 from ..acp import AcpAdapter
-from ..base import Adapter
+from ..contract import Adapter
 from ..points import LoadError, installed_points, load_point
 from ..registry import Registry
 from .finder import Finder

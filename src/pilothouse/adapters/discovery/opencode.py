@@ -17,9 +17,8 @@ import msgspec
 from msgspec import Struct
 
 from ...model.discovery import DiscoveredSession, DiscoveredStatus
-from .databases import Unready, is_begun
+from .databases import MessageReader, Unready, is_begun
 from .lines import Unreadable, opened
-from .messages import MessageReader
 from .opencode_files import Files, FilesOf, is_id
 from .opencode_parts import Conversation
 from .opencode_rows import Rows, RowsOf

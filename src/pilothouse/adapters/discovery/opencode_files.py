@@ -14,13 +14,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+from ...agents.claude_bridge.wire import mapping, text
 from ...model.discovery import DiscoveredSession
-from ..claude.reading import mapping, text
 from .lines import Stamp, Unreadable, opened, stamp_of
 from .opencode_parts import model_of, shown_text, status_of
 from .opencode_rows import Message, decoded_object
-from .store import Problem
-from .texts import iso, listed
+from .store import Problem, iso, listed
 
 __all__ = ["Files", "FilesOf", "is_id"]
 

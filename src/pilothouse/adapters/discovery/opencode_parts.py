@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ...agents.claude_bridge.wire import count, mapping, number, text
 from ...model.discovery import DiscoveredStatus
 from ...model.tools import canonical_name
-from ..claude.reading import count, mapping, number, text
 from .calls import Calls, Growing, described, diff, image, notice, patch_diffs, plan, said, text_content, thought
 from .store import Update
 

@@ -15,13 +15,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ...agents.claude_bridge.wire import mapping, text
 from ...model.discovery import DiscoveredSession
-from ..claude.reading import mapping, text
 from .databases import Columns, State, look_up, state_of
 from .lines import Unreadable
 from .opencode_parts import model_of, shown_text, status_of
-from .store import Problem
-from .texts import iso, listed
+from .store import Problem, iso, listed
 
 __all__ = ["Message", "Rows", "RowsOf", "decoded_object"]
 

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 
 from ...model.discovery import DiscoveredSession, SessionDiscoveryEvent
-from ..base import Adapter, OnDiscovery, Stop
+from ..contract import Adapter, OnDiscovery, Stop
 from .guarded import OwnLoop, aside, guarded_stop, reason_of
 from .store import Owner, Store
 

@@ -55,10 +55,10 @@ from ...acp import (
 )
 from ...acp.errors import AUTH_REQUIRED, INTERNAL_ERROR
 from ..sessions import SessionAgent, absolute, directory
-from . import modes, names
-from .history import History
+from . import models as names
+from . import modes
 from .host import Host, Options
-from .session import Prompt, Session, Settings
+from .session import History, Prompt, Session, Settings
 
 __all__ = ["CoderAgent", "serve"]
 

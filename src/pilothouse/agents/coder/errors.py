@@ -15,7 +15,7 @@ from pydantic_ai import exceptions
 
 from ...acp import ConnectionClosed, RequestError
 from ...acp.errors import AUTH_REQUIRED, INTERNAL_ERROR
-from ..failure import Failure
+from ..commands import Failure
 from .models import NoKey
 
 __all__ = ["BROKEN_OFF", "explain", "is_overflow", "is_passing", "is_refusal", "kind_of", "window_of"]

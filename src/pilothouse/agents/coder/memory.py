@@ -1,13 +1,14 @@
-"""The conversation as the model has it: read, written, and made whole again after an interruption.
+"""The conversation as the model has it: read, written, and repaired after an interruption.
 
-Providers refuse a conversation in which a call of a tool has no result, so one that was cut off gets a result that
-says so.
+Providers refuse a conversation in which a tool call has no result, so an interrupted one gets a result that says so.
+Half of a surrogate pair, as some servers send it, cannot be encoded in UTF-8 and is replaced.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any, TypeVar
 
 import msgspec
 from pydantic_ai import (
@@ -22,10 +23,29 @@ from pydantic_ai import (
 )
 from pydantic_core import PydanticSerializationError, ValidationError
 
-from ..failure import Failure
-from .wire import clean
+from ...acp.model import encode, to_wire
+from ..commands import Failure
 
-__all__ = ["dump", "load", "settled"]
+S = TypeVar("S")
+
+
+def clean(value: Any) -> Any:
+    """Any JSON value, with a mark in the place of each half of a character; two halves that meet are one again."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {clean(key): clean(one) for key, one in value.items()}
+    return [clean(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def sendable(update: S) -> S:
+    """An update, or one in its place that can be sent."""
+    try:
+        encode(update)
+    except UnicodeEncodeError:
+        return msgspec.convert(clean(to_wire(update)), type(update))
+    return update
+
 
 CUT_OFF = "This call was interrupted: the turn was cancelled before it was finished."
 

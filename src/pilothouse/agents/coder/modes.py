@@ -17,7 +17,7 @@ from ...acp import (
     SessionMode,
     SessionModeState,
 )
-from . import names
+from . import models as names
 from .session import Session
 
 __all__ = ["AS_IT_IS", "DEFAULT", "MODES", "THINKING", "acts", "config_options", "mode_state", "offers", "set_option"]

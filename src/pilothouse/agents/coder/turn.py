@@ -33,14 +33,15 @@ from pydantic_ai.messages import UserContent
 from pydantic_ai.usage import RunUsage
 
 from ...acp import ConnectionClosed, ContentBlock, RequestError, SessionInfoUpdate, StopReason, Usage, UsageUpdate
-from ..failure import Failure
-from . import attachments, compaction, memory, prompts
+from ..commands import Failure
+from . import compaction, memory
+from . import compaction as prompts
+from . import content as attachments
 from .content import text_of, user_content
 from .errors import explain, is_overflow, is_refusal, window_of
 from .host import Host
 from .session import Session
-from .speech import Speech
-from .work import Call, Work
+from .work import Call, Speech, Work
 from .worker import context_window, limits, worker
 
 __all__ = ["Turn"]

@@ -1,13 +1,14 @@
-"""What a tool has at hand: the session, its client, and calls that are announced, permitted and always ended.
+"""The context of a tool: the session, its client, files, and calls that are announced, permitted and always ended.
 
-A tool does its work inside `async with work.call(…) as call`. Whatever leaves that block, a `Failure`, a defect or a
-cancellation, the call has ended when it is left, and the model is told what became of it.
+Every update to the client goes through `Speech`, which keeps it for `session/load`. Text files are read through the
+client, which may hold unsaved buffers, where it offers that; else from disk.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -19,25 +20,69 @@ from typing import Any, Protocol, Self, cast
 from pydantic_ai import ModelRetry, ToolFailed, ToolReturnPart
 
 from ...acp import (
+    AgentMessageChunk,
     AgentSideConnection,
+    AgentThoughtChunk,
     ConnectionClosed,
+    Notice,
     RequestError,
+    SessionUpdate,
     ToolCallLocation,
     ToolKind,
     text_block,
     tool_content,
 )
 from ...acp.contrib import PermissionBroker, ToolCallTracker
-from ..failure import Failure
+from ..commands import Failure
 from ..toolcall import ToolCall
 from . import modes
-from .host import Host
-from .permission import Decision, Grant, decide, options_for
+from . import workspace as disk
+from .host import Decision, Grant, Host, decide, options_for
+from .memory import clean, sendable
 from .session import Session
-from .speech import Speech
 from .workspace import Workspace
 
-__all__ = ["Call", "Work"]
+
+class Speech:
+    """The voice of a turn."""
+
+    def __init__(self, host: Host, session: Session) -> None:
+        self._host = host
+        self._session = session
+        self._message: tuple[type, str] | None = None
+
+    async def send(self, update: SessionUpdate, *, replay: SessionUpdate | None = None, passing: bool = False) -> None:
+        """Send an update and remember it, or `replay` in its place; one that is `passing` is not remembered."""
+        if not isinstance(update, (AgentMessageChunk, AgentThoughtChunk)):
+            self._message = None
+            update, replay = sendable(update), replay and sendable(replay)
+        if not passing:
+            self._session.journal.add(replay or update)
+        await self._host.client.session_update(session_id=self._session.id, update=update)
+
+    async def say(self, text: str | None) -> None:
+        """A piece of the answer."""
+        if text:
+            await self.send(AgentMessageChunk(content=text_block(clean(text)), message_id=self._id(AgentMessageChunk)))
+
+    async def think(self, text: str | None) -> None:
+        """A piece of what the model thinks."""
+        if text:
+            await self.send(AgentThoughtChunk(content=text_block(clean(text)), message_id=self._id(AgentThoughtChunk)))
+
+    async def notice(self, text: str) -> None:
+        """Something about the turn itself: as a notice, or aside for a client that knows none."""
+        if self._host.takes_notices:
+            await self.send(Notice(severity="warning", title=text))
+        else:
+            await self.think(f"{text}\n")
+
+    def _id(self, kind: type) -> str:
+        """The id of the message that is being said; another one begins when something else came between."""
+        if self._message is None or self._message[0] is not kind:
+            self._message = (kind, f"message-{uuid.uuid4().hex[:12]}")
+        return self._message[1]
+
 
 GRACE = 2.0
 """Seconds that the end of a call has to be told while everything is being cancelled."""
@@ -235,3 +280,71 @@ def _reason(exc: BaseException) -> str:
     if isinstance(exc, asyncio.CancelledError):
         return "The turn was cancelled."
     return f"It failed by a defect of the agent: {exc!r}"
+
+
+LIMIT = 8 * 1024 * 1024
+"""Bytes of a file that is read or written."""
+NOT_FOUND = -32002
+
+
+async def read(work: Work, path: Path) -> str:
+    """The text of a file. Raises Failure with the reason."""
+    shown = work.workspace.shown(path)
+    try:
+        if work.host.capabilities.fs.read_text_file:
+            return (await work.client.read_text_file(session_id=work.session.id, path=str(path))).content
+        data = await asyncio.to_thread(disk.read, work.workspace, path, LIMIT)
+        if len(data) > LIMIT:
+            raise ValueError(f"it is larger than {LIMIT} bytes.")
+        return data.decode("utf-8")
+    except RequestError as exc:
+        reason = "there is no such file." if exc.code == NOT_FOUND else str(exc)
+        raise Failure(f"`{shown}` could not be read: {reason}") from exc
+    except (OSError, ValueError) as exc:
+        raise Failure(f"`{shown}` could not be read: {_explain_failure(exc)}") from exc
+
+
+async def read_if_any(work: Work, path: Path) -> str | None:
+    """The text of a file that may not exist yet."""
+    try:
+        return await read(work, path)
+    except Failure:
+        # clients do not agree on an error for a missing file, so the disk decides whether this is one
+        if await asyncio.to_thread(os.path.lexists, path):
+            raise
+        return None
+
+
+async def write(work: Work, path: Path, text: str) -> None:
+    """Replace the text of a file. Raises Failure with the reason."""
+    shown = work.workspace.shown(path)
+    work.workspace.locate(str(path))  # a link may have been put in its way since it was asked about
+    if len(text) > LIMIT:
+        raise Failure(f"`{shown}` was not written: the text is longer than {LIMIT} characters.")
+    try:
+        if work.host.capabilities.fs.write_text_file:
+            # the protocol makes files, not directories; where the disk is shared the agent can help
+            with suppress(OSError):
+                await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True)
+            await work.client.write_text_file(session_id=work.session.id, path=str(path), content=text)
+        else:
+            await asyncio.to_thread(disk.write, work.workspace, path, text.encode("utf-8"))
+    except (RequestError, OSError, ValueError) as exc:
+        raise Failure(f"`{shown}` could not be written: {_explain_failure(exc)}") from exc
+
+
+async def delete(work: Work, path: Path) -> None:
+    """Remove a file; the protocol has no way to ask a client for that. Raises Failure with the reason."""
+    work.workspace.locate(str(path))
+    try:
+        await asyncio.to_thread(path.unlink)
+    except OSError as exc:
+        raise Failure(f"`{work.workspace.shown(path)}` could not be deleted: {_explain_failure(exc)}") from exc
+
+
+def _explain_failure(exc: Exception) -> str:
+    if isinstance(exc, FileNotFoundError):
+        return "there is no such file."
+    if isinstance(exc, UnicodeError):
+        return "it is not text in UTF-8."
+    return getattr(exc, "strerror", None) or str(exc)

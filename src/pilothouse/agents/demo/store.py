@@ -19,8 +19,7 @@ import msgspec
 
 from ...acp import SessionInfo
 from ...acp.model import encode
-from ..sessions import moment
-from ..transcript import Transcript
+from ..sessions import Transcript, moment
 
 __all__ = ["History", "Session", "Settings", "Store"]
 

@@ -1,8 +1,8 @@
-"""One turn: what a command of the script can do.
+"""One turn of the scripted agent: what a command can do, and how it reads its arguments.
 
-Commands talk through `say`, `think` and `plan`, and do things inside `async with turn.tool(...)`, which guarantees
-that every tool call that starts also ends. A command may raise `Failure` to end a tool call, or itself, with a reason,
-and returns a stop reason unless the turn simply ended.
+Commands write with `say`, `think` and `plan`, and act inside `async with turn.tool(...)`, which guarantees that every
+tool call that starts also ends. A command may raise `Failure` to end a tool call, or itself, with a reason, and returns
+a stop reason unless the turn simply ended.
 """
 
 from __future__ import annotations
@@ -36,11 +36,9 @@ from ...acp import (
     update_plan,
 )
 from ...acp.contrib import PermissionBroker, ToolCallTracker, is_allowed
-from ..failure import Failure
+from ..commands import Failure
 from ..toolcall import ToolCall
 from .store import Session
-
-__all__ = ["Call", "Cancelled", "Failure", "Host", "Turn"]
 
 PERMISSION_OPTIONS = (
     PermissionOption(option_id="allow-once", name="Allow once", kind="allow_once"),
@@ -248,3 +246,33 @@ def _status(index: int, done: int, active: bool) -> PlanEntryStatus:
     if index < done:
         return "completed"
     return "in_progress" if active and index == done else "pending"
+
+
+PROMPT = re.compile(r"\s*/?(\S*)\s?(.*)", re.DOTALL)
+
+
+def split(text: str) -> tuple[str, str]:
+    """The first word of a prompt, in lower case and without the `/` of a slash command, and all that follows it."""
+    match = PROMPT.fullmatch(text)
+    assert match is not None, "can't happen: the pattern fits every text"
+    return match[1].lower(), match[2]
+
+
+def words(args: str, count: int) -> list[str]:
+    """At most `count` words; the last one holds the rest. Missing ones are empty."""
+    found = args.split(maxsplit=count - 1)
+    return [*found, *[""] * (count - len(found))]
+
+
+def number(args: str, *, default: int, low: int, high: int) -> int:
+    """A whole number in a range. Raises Failure for anything else."""
+    word = args.strip()
+    if not word:
+        return default
+    try:
+        value = int(word)
+    except ValueError:
+        raise Failure(f"Expected a whole number, got `{word}`.") from None
+    if not low <= value <= high:
+        raise Failure(f"Expected a number from {low} to {high}, got {value}.")
+    return value

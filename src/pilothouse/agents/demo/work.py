@@ -1,20 +1,110 @@
-"""Commands that do things: tool calls of every kind, files read and written, commands run.
+"""Commands that act: tool calls of every kind, files read and written, commands run.
 
-`read_file`, `edit_files` and `run_command` are also what the tour is made of.
+`read_file`, `edit_files` and `run_command` are also used by the tour. Files are read through the client, which may hold
+unsaved buffers, where it offers that; else from disk.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import get_args
 
-from ...acp import ToolCallLocation, ToolKind, text_block, tool_content, tool_diff_content
-from . import files, shell
-from .arguments import words
-from .turn import Call, Failure, Turn
+from ...acp import RequestError, ToolCallLocation, ToolKind, text_block, tool_content, tool_diff_content
+from ..commands import Command, Failure, Outcome, prepare
+from .turn import Call, Turn, words
 
-__all__ = ["bash", "edit", "edit_files", "kill", "read", "read_file", "run_command", "subagent", "tools"]
+
+def locate(turn: Turn, name: str) -> Path:
+    """The path of a file of the session. Raises Failure for anything outside of its directory."""
+    root = turn.session.cwd
+    path = root / name
+    # The client gets the path in its own terms; only the check looks through symbolic links.
+    if not path.resolve().is_relative_to(root.resolve()) or path.resolve() == root.resolve():
+        raise Failure(f"`{name}` is not a file inside of `{root}`.")
+    return path
+
+
+async def read_text(turn: Turn, path: Path) -> str:
+    """The text of a file. Raises Failure with the reason."""
+    try:
+        if turn.capabilities.fs.read_text_file:
+            return (await turn.client.read_text_file(session_id=turn.session.id, path=str(path))).content
+        return await asyncio.to_thread(path.read_text, encoding="utf-8")
+    except (RequestError, OSError, UnicodeDecodeError) as exc:
+        raise Failure(f"`{path.name}` could not be read: {_reason(exc)}") from exc
+
+
+async def read_if_any(turn: Turn, path: Path) -> str | None:
+    """The text of a file that may not exist yet."""
+    try:
+        return await read_text(turn, path)
+    except Failure:
+        # Clients do not agree on an error for a missing file, so the disk decides whether this is one.
+        if await asyncio.to_thread(path.exists):
+            raise
+        return None
+
+
+async def write_text(turn: Turn, path: Path, text: str) -> None:
+    """Replace the text of a file. Raises Failure with the reason."""
+    try:
+        if turn.capabilities.fs.write_text_file:
+            # The protocol makes files, not directories; where the disk is shared the agent can help.
+            with suppress(OSError):
+                await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True)
+            await turn.client.write_text_file(session_id=turn.session.id, path=str(path), content=text)
+        else:
+            await asyncio.to_thread(_write, path, text)
+    except (RequestError, OSError) as exc:
+        raise Failure(f"`{path.name}` could not be written: {_reason(exc)}") from exc
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def _reason(exc: Exception) -> str:
+    if isinstance(exc, RequestError):
+        if exc.code == -32002:
+            return "there is no such file."
+        details = exc.data.get("details") if isinstance(exc.data, dict) else None
+        return f"{exc}: {details}" if details else str(exc)
+    if isinstance(exc, FileNotFoundError):
+        return "there is no such file."
+    return getattr(exc, "strerror", None) or str(exc)
+
+
+async def run(turn: Turn, call: Call, line: str, *, directory: str = "") -> Outcome:
+    """Run a command and end the call with its outcome; non-zero is a failure."""
+    async with _command(turn, call, line, directory) as running:
+        outcome = await running.wait()
+        await _end(call, outcome, ok=outcome.ok)
+    return outcome
+
+
+async def kill_after_start(turn: Turn, call: Call, line: str) -> Outcome:
+    """Start a command that would run for long, and kill it; being killed is its success."""
+    async with _command(turn, call, line) as running:
+        await running.kill()
+        outcome = await running.wait()
+        await _end(call, outcome, ok=True)
+    return outcome
+
+
+def _command(turn: Turn, call: Call, line: str, directory: str = "") -> Command:
+    cwd = str(turn.session.cwd / directory)
+    return prepare(turn.client, turn.session.id, call, line, cwd, lent=bool(turn.capabilities.terminal))
+
+
+async def _end(call: Call, outcome: Outcome, *, ok: bool) -> None:
+    # A replay comes when the terminal is long gone, so it shows the output itself.
+    shown = [tool_content(text_block(f"```\n{outcome.output.rstrip()}\n```\n{outcome}"))]
+    await call.end("completed" if ok else "failed", raw_output=outcome.raw, replay_content=shown)
+
 
 TITLES: Mapping[str, str] = {
     "read": "Read main.py",
@@ -53,7 +143,7 @@ async def read(turn: Turn, args: str) -> None:
     if name is None:
         await turn.say(f"There is nothing to read in `{turn.session.cwd}`. `edit` would write something.")
         return
-    path = files.locate(turn, name)
+    path = locate(turn, name)
     text = await read_file(turn, path)
     if text is not None:
         await turn.say(f"`{name}` has {len(text.splitlines())} lines:\n\n{_fenced(text)}")
@@ -68,7 +158,7 @@ async def read_file(turn: Turn, path: Path) -> str | None:
         f"Read {name}", "read", name="read", locations=[location], raw_input={"path": str(path)}
     ) as call:
         await call.start()
-        text = await files.read(turn, path)
+        text = await read_text(turn, path)
         await call.end("completed", content=[tool_content(text_block(_fenced(text)))], raw_output={"content": text})
     if call.failed:
         await turn.say(str(call.reason))
@@ -78,18 +168,18 @@ async def read_file(turn: Turn, path: Path) -> str | None:
 
 async def edit(turn: Turn, args: str) -> None:
     name, text = words(args, 2)
-    path = files.locate(turn, name or "demo.txt")
+    path = locate(turn, name or "demo.txt")
     if text:
         text = text if text.endswith("\n") else f"{text}\n"
     else:
-        text = (await files.read_if_any(turn, path) or "") + "The scripted agent was here.\n"
+        text = (await read_if_any(turn, path) or "") + "The scripted agent was here.\n"
     reason = await edit_files(turn, f"Edit {_shown(turn, path)}", {path: text})
     await turn.say(reason or f"`{_shown(turn, path)}` is written.")
 
 
 async def edit_files(turn: Turn, title: str, texts: Mapping[Path, str]) -> str | None:
     """Write files in one tool call, if the user allows it; the answer is why it was not done, or None."""
-    diffs = [tool_diff_content(str(path), new, await files.read_if_any(turn, path)) for path, new in texts.items()]
+    diffs = [tool_diff_content(str(path), new, await read_if_any(turn, path)) for path, new in texts.items()]
     locations = [ToolCallLocation(path=str(path), line=1) for path in texts]
     raw_input = {"files": [{"path": str(path), "content": new} for path, new in texts.items()]}
     written: list[str] = []
@@ -97,7 +187,7 @@ async def edit_files(turn: Turn, title: str, texts: Mapping[Path, str]) -> str |
         await call.permit()
         await call.start()
         for path, new in texts.items():
-            await files.write(turn, path, new)
+            await write_text(turn, path, new)
             written.append(f"`{_shown(turn, path)}`")
         await call.end("completed", content=diffs, raw_output={"written": [str(path) for path in texts]})
     if not call.failed:
@@ -118,10 +208,10 @@ async def bash(turn: Turn, args: str) -> None:
 
 async def kill(turn: Turn, args: str) -> None:
     command = "echo started; exec sleep 600"
-    outcome: shell.Outcome | None = None
+    outcome: Outcome | None = None
     async with turn.tool(f"`{command}`", "execute", name="bash", raw_input={"command": command}) as call:
         await call.permit()
-        outcome = await shell.kill_after_start(turn, call, command)
+        outcome = await kill_after_start(turn, call, command)
     await turn.say(f"The command was {outcome}." if outcome else _not_run(call))
 
 
@@ -130,13 +220,13 @@ def _not_run(call: Call) -> str:
     return f"{'How it ended is not known' if call.started else 'Nothing was run'}. {call.reason}"
 
 
-async def run_command(turn: Turn, command: str, *, directory: str = "") -> tuple[Call, shell.Outcome | None]:
+async def run_command(turn: Turn, command: str, *, directory: str = "") -> tuple[Call, Outcome | None]:
     """Run a command in one tool call, if the user allows it."""
-    outcome: shell.Outcome | None = None
+    outcome: Outcome | None = None
     raw_input = {"command": command, "cwd": str(turn.session.cwd / directory)}
     async with turn.tool(f"`{command}`", "execute", name="bash", raw_input=raw_input) as call:
         await call.permit()
-        outcome = await shell.run(turn, call, command, directory=directory)
+        outcome = await run(turn, call, command, directory=directory)
     return call, outcome
 
 

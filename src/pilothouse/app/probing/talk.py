@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from ...acp.errors import ConnectionClosed, RequestError
-from ...adapters.known import without_flaws
+from ...adapters.catalog import without_flaws
 from ...adapters.running import RunningAgent, start_agent
 from ...hub.agent.client_requests import CLIENT_CAPABILITIES
 from ...hub.agent.process import AgentSpec

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from ...acp.errors import METHOD_NOT_FOUND, RESOURCE_NOT_FOUND, ConnectionClosed, RequestError
-from ...adapters.known import PermissionBehavior, permission_behavior_of, without_flaws
+from ...adapters.catalog import PermissionBehavior, permission_behavior_of, without_flaws
 from ...adapters.running import HUB, INITIALIZE_TIMEOUT, Owner, RunningAgent, start_agent
 from .choices import Choices
 from .client_requests import CLIENT_CAPABILITIES

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from ...acp.errors import METHOD_NOT_FOUND, ConnectionClosed, RequestError
-from ...adapters.known import PermissionBehavior
+from ...adapters.catalog import PermissionBehavior
 from ...adapters.running import RunningAgent
 from ..approvals.authorization import Authorization
 from ..errors import AgentFailed, Unsupported

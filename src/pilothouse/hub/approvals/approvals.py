@@ -21,7 +21,7 @@ import msgspec
 
 from ...acp.errors import RequestError
 from ...acp.model import encode
-from ...adapters.known import PermissionBehavior
+from ...adapters.catalog import PermissionBehavior
 from ...dialects.acp import Requested
 from ...log.contract import EventLog
 from ...log.errors import UnknownRecord

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn
 
 from ...acp.errors import RequestError
-from ...adapters.known import PermissionBehavior
+from ...adapters.catalog import PermissionBehavior
 from ...dialects.acp import NamedFiles
 from ...model.acts import (
     CommandAct,

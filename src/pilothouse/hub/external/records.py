@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from ...adapters.base import AdapterError, AgentSession
+from ...adapters.contract import AdapterError, AgentSession
 from ...adapters.discovery.store import Problem, Reader, Step
 from ...dialects.acp.project import Projector
 from ...log.records import SessionRecord

@@ -17,8 +17,7 @@ from typing import Any
 import msgspec
 
 from ...acp.jsonrpc import TOO_DEEP, is_deep
-from ...adapters.discovery.store import Step
-from ...adapters.discovery.texts import moment
+from ...adapters.discovery.store import Step, moment
 from ...log.contract import EventLog
 from ...log.records import Change, SessionRecord
 from ...model.errors import ACPError

@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...adapters.known import PERMISSION_BEHAVIOR
+from ...adapters.catalog import PERMISSION_BEHAVIOR
 from ...dialects.acp.effects import absolute_path
 from ...log.contract import EventLog
 from ...log.records import Change, SessionRecord

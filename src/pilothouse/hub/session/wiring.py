@@ -11,7 +11,7 @@ import asyncio
 from pathlib import Path
 
 from ...acp.errors import ConnectionClosed
-from ...adapters.known import PermissionBehavior
+from ...adapters.catalog import PermissionBehavior
 from ...log.contract import EventLog
 from ...log.records import SessionRecord
 from ...model.marks import HUB

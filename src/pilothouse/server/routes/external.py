@@ -11,7 +11,7 @@ from typing import Annotated, TypeAlias
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
-from ...adapters.base import AdapterError
+from ...adapters.contract import AdapterError
 from ...adapters.discovery.store import Problem
 from ...hub.errors import AgentFailed
 from ...hub.external.writer_lock import How

@@ -18,7 +18,7 @@ from msgspec.json import encode
 
 from ...acp.errors import RequestError
 from ...acp.naming import camel
-from ...adapters.claude.hooks import OPTIONS, allows, denies, tool_call
+from ...agents.claude_bridge.permissions import OPTIONS, allows, denies, tool_call
 from ...hub.errors import HubError, NotFound
 from ...hub.session.session import HubSession
 from ...log.errors import UnknownRecord

@@ -16,12 +16,12 @@ from pilothouse.acp.agent.connection import AgentSideConnection
 from pilothouse.acp.client.connection import ClientSideConnection
 from pilothouse.acp.model import to_wire
 from pilothouse.acp.transport import memory_pair
-from pilothouse.adapters.claude.agent import ClaudeAgent
-from pilothouse.adapters.claude.session import ClaudeSession
+from pilothouse.agents.claude_bridge.agent import ClaudeAgent
+from pilothouse.agents.claude_bridge.session import ClaudeSession
 from tests.support import fake_claude
 
 PATIENCE = 60
-BRIDGE = (sys.executable, "-P", "-m", "pilothouse.adapters.claude")
+BRIDGE = (sys.executable, "-P", "-m", "pilothouse.agents.claude_bridge")
 Json = dict[str, Any]
 
 

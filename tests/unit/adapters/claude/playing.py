@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pilothouse.adapters.claude.actions import Action, Answered, Ask, Ended, Note, Send, Update, Withdraw
-from pilothouse.adapters.claude.translate import Translator
+from pilothouse.agents.claude_bridge.actions import Action, Answered, Ask, Ended, Note, Send, Update, Withdraw
+from pilothouse.agents.claude_bridge.translate import Translator
 from tests.support.schema_check import FrameChecker
 
 __all__ = ["SESSION", "Play", "checked", "entries_of", "play"]

@@ -14,8 +14,12 @@ from uuid import UUID
 import pytest
 
 from pilothouse.acp import RequestError, schema
-from pilothouse.adapters.claude import history, process, records
-from pilothouse.adapters.claude.command import (
+from pilothouse.agents.claude_bridge import process, records
+from pilothouse.agents.claude_bridge import records as history
+from pilothouse.agents.claude_bridge.actions import Outbox
+from pilothouse.agents.claude_bridge.agent import Successors, own_place
+from pilothouse.agents.claude_bridge.control import Setup
+from pilothouse.agents.claude_bridge.process import (
     Options,
     arguments,
     environment,
@@ -24,9 +28,6 @@ from pilothouse.adapters.claude.command import (
     remedy,
     server_config,
 )
-from pilothouse.adapters.claude.outbox import Outbox
-from pilothouse.adapters.claude.setup import Setup
-from pilothouse.adapters.claude.successors import Successors, own_place
 from tests.support.fake_claude import MODELS
 from tests.unit.adapters.claude.driving import Talk, in_memory, on_stdio
 
@@ -267,7 +268,7 @@ async def test_a_long_list_comes_in_pages(tmp_path: Path) -> None:
 
 def test_help_is_for_people() -> None:
     told = subprocess.run(
-        [sys.executable, "-m", "pilothouse.adapters.claude", "--help"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "pilothouse.agents.claude_bridge", "--help"], capture_output=True, text=True, check=True
     )
     assert "PILOTHOUSE_CLAUDE" in told.stdout
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pilothouse.adapters.claude.actions import Action, Ask, Send, Withdraw
+from pilothouse.agents.claude_bridge.actions import Action, Ask, Send, Withdraw
 from tests.unit.adapters.claude.lines import ask, assistant, init, result, system, tool_result, use
 from tests.unit.adapters.claude.playing import Play, checked, play
 

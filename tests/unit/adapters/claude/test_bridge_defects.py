@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from pilothouse.adapters.claude.actions import Ask, Send
+from pilothouse.agents.claude_bridge.actions import Ask, Send
 from pilothouse.dialects.acp import Translator as Events
 from pilothouse.model.events import FileChangeEvent
 from tests.unit.adapters.claude.lines import (

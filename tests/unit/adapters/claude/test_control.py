@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pilothouse.acp import schema
-from pilothouse.adapters.claude.actions import Action, Answered, Note, Send, Update
-from pilothouse.adapters.claude.translate import Translator
+from pilothouse.agents.claude_bridge.actions import Action, Answered, Note, Send, Update
+from pilothouse.agents.claude_bridge.translate import Translator
 from tests.support.schema_check import FrameChecker
 from tests.unit.adapters.claude.lines import init
 from tests.unit.adapters.claude.playing import play

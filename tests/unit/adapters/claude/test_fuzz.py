@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from pilothouse.adapters.claude.actions import Ask, Ended, Send, Update
-from pilothouse.adapters.claude.translate import Translator
+from pilothouse.agents.claude_bridge.actions import Ask, Ended, Send, Update
+from pilothouse.agents.claude_bridge.translate import Translator
 from tests.support.mutation import Mutator
 from tests.support.schema_check import FrameChecker
 from tests.unit.adapters.claude.playing import SESSION, entries_of

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilothouse.adapters.claude.actions import Action, Ask, Ended, Note, Send, Update, Withdraw
+from pilothouse.agents.claude_bridge.actions import Action, Ask, Ended, Note, Send, Update, Withdraw
 from pilothouse.dialects.acp import Translator as Events
 from pilothouse.model.events import (
     ApprovalRequestedEvent,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pilothouse.adapters.claude.actions import Note
-from pilothouse.adapters.claude.repeats import REMEMBERED, Repeats
+from pilothouse.agents.claude_bridge.actions import Note
+from pilothouse.agents.claude_bridge.speech import REMEMBERED, Repeats
 from tests.unit.adapters.claude.lines import assistant, init, result, stream, system, text, tool_result, use, user
 from tests.unit.adapters.claude.playing import Play, checked, play
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pilothouse.adapters.claude.actions import Ask
-from pilothouse.adapters.claude.diffs import WHOLE_FILE
-from pilothouse.adapters.claude.originals import Originals
+from pilothouse.agents.claude_bridge.actions import Ask
+from pilothouse.agents.claude_bridge.diffs import WHOLE_FILE, Originals
 from tests.unit.adapters.claude.driving import in_memory
 from tests.unit.adapters.claude.lines import ask, assistant, init, use
 from tests.unit.adapters.claude.playing import play

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilothouse.adapters.claude.actions import Ask, Ended, Update
+from pilothouse.agents.claude_bridge.actions import Ask, Ended, Update
 from tests.support.claude_checker import Report, check
 from tests.unit.adapters.claude.playing import Play, entries_of
 

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from pilothouse.acp import RequestError
-from pilothouse.adapters.claude.actions import Ask
-from pilothouse.adapters.claude.client import ClientEnd
+from pilothouse.agents.claude_bridge.actions import Ask, ClientEnd
 from tests.support.hubs import gone
 from tests.unit.adapters.claude.driving import Talk, in_memory, on_stdio
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilothouse.adapters.claude.actions import Ask
+from pilothouse.agents.claude_bridge.actions import Ask
 from tests.unit.adapters.claude.lines import (
     ask,
     assistant,

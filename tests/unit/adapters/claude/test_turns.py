@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pilothouse.adapters.claude.actions import Ended, Note, Withdraw
+from pilothouse.agents.claude_bridge.actions import Ended, Note, Withdraw
 from tests.unit.adapters.claude.lines import (
     ask,
     assistant,

@@ -9,11 +9,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from pilothouse.adapters.base import Adapter, AgentSession, OnDiscovery, OnEvent, Stop
+from pilothouse.adapters.contract import Adapter, AgentSession, OnDiscovery, OnEvent, Stop
 from pilothouse.adapters.discovery.finder import Finder
 from pilothouse.adapters.discovery.processes import Holder
-from pilothouse.adapters.discovery.store import Owner, Problem, Reader, Scan, Store
-from pilothouse.adapters.discovery.texts import iso, listed
+from pilothouse.adapters.discovery.store import Owner, Problem, Reader, Scan, Store, iso, listed
 from pilothouse.model.capabilities import ACPCapabilities, capabilities_from_acp
 from pilothouse.model.commands import Command
 from pilothouse.model.discovery import DiscoveredSession, DiscoveredStatus, StartSessionOptions

@@ -14,13 +14,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilothouse.adapters.claude import history
-from pilothouse.adapters.claude.actions import Update as Told
-from pilothouse.adapters.claude.replay import Replay
-from pilothouse.adapters.claude.translate import Translator
 from pilothouse.adapters.discovery.claude import ClaudeStore
-from pilothouse.adapters.discovery.store import Owner
-from pilothouse.adapters.discovery.texts import iso
+from pilothouse.adapters.discovery.store import Owner, iso
+from pilothouse.agents.claude_bridge import records as history
+from pilothouse.agents.claude_bridge.actions import Update as Told
+from pilothouse.agents.claude_bridge.replay import Replay
+from pilothouse.agents.claude_bridge.translate import Translator
 from pilothouse.model.events import utc_now
 from tests.unit.adapters.discovery.recordings import GOLDEN, is_sound, read_all, recorded
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from pilothouse.adapters.discovery.gemini import GeminiStore
-from pilothouse.adapters.discovery.gemini_chats import Chat
+from pilothouse.adapters.discovery.gemini import Chat, GeminiStore
 from pilothouse.adapters.discovery.store import Problem, Reader, Update
 from tests.unit.adapters.discovery.recordings import GOLDEN, damage, ends, is_sound, is_valid, read_all, recorded, told
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from pilothouse.adapters.discovery.goose import GooseStore
-from pilothouse.adapters.discovery.goose_messages import Conversation, status_after
+from pilothouse.adapters.discovery.goose import Conversation, GooseStore, status_after
 from pilothouse.adapters.discovery.store import Problem, Update
 from tests.unit.adapters.discovery.recordings import (
     GOLDEN,

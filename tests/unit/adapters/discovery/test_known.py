@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from pilothouse.adapters.catalog import AgentProgram
 from pilothouse.adapters.discovery.known import GROUP, STORES, load_stores, make_finder
 from pilothouse.adapters.discovery.store import Problem
-from pilothouse.adapters.programs import AgentProgram
 from pilothouse.adapters.registry import GROUP as ADAPTERS
 from pilothouse.adapters.registry import Registry
 from tests.unit.adapters.discovery.shelves import Shelf, ids, session
@@ -31,7 +31,7 @@ def test_the_built_in_stores_can_be_loaded() -> None:
 PACKAGE = """
 from {tests} import Shelf, Packaged
 from pilothouse.adapters.acp import AcpAdapter
-from pilothouse.adapters.programs import AgentProgram
+from pilothouse.adapters.catalog import AgentProgram
 shelf = Shelf("claude")
 adapter = Packaged()
 started = AcpAdapter(AgentProgram(name="p", title="P", ways=()))

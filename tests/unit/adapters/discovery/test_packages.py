@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from pilothouse.adapters.base import AdapterError, AgentSession, OnDiscovery, Stop
+from pilothouse.adapters.contract import AdapterError, AgentSession, OnDiscovery, Stop
 from pilothouse.adapters.discovery.processes import Holder, find_holders
 from pilothouse.adapters.discovery.store import Owner, Problem
 from pilothouse.model.commands import CancelCommand

@@ -19,8 +19,7 @@ from pilothouse.adapters.discovery.processes import (
     end_process,
     find_holders,
 )
-from pilothouse.adapters.discovery.store import Owner, Reader, Scan, Store
-from pilothouse.adapters.discovery.texts import iso, listed
+from pilothouse.adapters.discovery.store import Owner, Reader, Scan, Store, iso, listed
 from pilothouse.model.discovery import DiscoveredSession
 
 PROGRAM = "pilothouse-test-agent"

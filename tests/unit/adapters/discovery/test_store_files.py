@@ -13,8 +13,7 @@ import pytest
 
 from pilothouse.adapters.discovery import files
 from pilothouse.adapters.discovery.files import Glance, LineReader, LineStore, Translation
-from pilothouse.adapters.discovery.store import Reader, Update
-from pilothouse.adapters.discovery.texts import listed
+from pilothouse.adapters.discovery.store import Reader, Update, listed
 from pilothouse.model.discovery import DiscoveredSession
 
 Json = dict[str, Any]

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from pilothouse.adapters.discovery import index
+from pilothouse.adapters.discovery import lines as index
 from pilothouse.adapters.discovery.claude import ClaudeStore
 from pilothouse.adapters.discovery.gemini import GeminiStore
-from pilothouse.adapters.discovery.index import FEW
+from pilothouse.adapters.discovery.lines import FEW
 
 from .test_store_files import Shelf, put, say
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pilothouse.adapters.base import Adapter
+from pilothouse.adapters.contract import Adapter
 from pilothouse.adapters.discovery import watcher as watcher_module
 from pilothouse.adapters.discovery.store import Owner, Scan, Store
 from pilothouse.adapters.discovery.watcher import Watcher

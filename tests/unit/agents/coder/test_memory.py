@@ -20,7 +20,7 @@ from pydantic_ai.messages import RetryInfo
 
 from pilothouse.agents.coder.compaction import context_tokens, is_due, record, replace_by
 from pilothouse.agents.coder.memory import CUT_OFF, dump, load, settled
-from pilothouse.agents.failure import Failure
+from pilothouse.agents.commands import Failure
 
 
 def said(text: str) -> ModelRequest:

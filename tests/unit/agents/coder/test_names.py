@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from pilothouse.agents.coder.models import NoKey, resolve
-from pilothouse.agents.coder.names import ModelName, parse, shown
-from pilothouse.agents.failure import Failure
+from pilothouse.agents.coder.models import ModelName, NoKey, parse, resolve, shown
+from pilothouse.agents.commands import Failure
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 from pilothouse.agents.coder.tools import web
-from pilothouse.agents.coder.tools.pages import page_text
+from pilothouse.agents.coder.tools.web import page_text
 from tests.support.coders import Client, Script, coder, results
 
 PAGE = b"<html><head><title>t</title><style>p{}</style></head><body><h1>Big &amp; small</h1><p>One\n two</p>"

@@ -6,12 +6,10 @@ function here and, if it is to be had in the ask or plan mode, its name in modes
 
 from __future__ import annotations
 
-from .files import edit, read, write
-from .patch import apply_patch
+from .files import apply_patch, edit, read, write
+from .planning import task, todo
 from .search import glob, grep
 from .shell import bash
-from .task import task
-from .todo import todo
 from .web import web_fetch
 
 __all__ = ["CHANGING", "FOR_SUB_AGENTS", "TOOLS"]

@@ -37,9 +37,9 @@ from ....acp import (
 )
 from ....acp.errors import METHOD_NOT_FOUND
 from ....acp.process import default_environment
-from ...failure import Failure
-from ..attachments import about
-from ..permission import Grant
+from ...commands import Failure
+from ..content import about
+from ..host import Grant
 from ..work import Work
 from .texts import cut
 

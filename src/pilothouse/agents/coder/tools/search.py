@@ -16,8 +16,7 @@ import msgspec
 from pydantic_ai import RunContext
 
 from ....acp import ToolCallLocation, text_block, tool_content
-from ...child import Child
-from ...failure import Failure
+from ...commands import Child, Failure
 from ..work import Work
 from .texts import cut, fenced
 

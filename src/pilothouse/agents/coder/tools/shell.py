@@ -7,9 +7,8 @@ import asyncio
 from pydantic_ai import RunContext
 
 from ....acp import ToolCallStatus, text_block, tool_content
-from ...commands import Command, Outcome, prepare
-from ...failure import Failure
-from ..permission import Grant
+from ...commands import Command, Failure, Outcome, prepare
+from ..host import Grant
 from ..work import Work
 from .texts import cut, fenced
 
