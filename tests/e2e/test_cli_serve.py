@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pilothouse.app.running import find_hub
+from pilothouse.app.stored_sessions import find_hub
 from pilothouse.cli import service
 from pilothouse.cli.exits import Exit
 from pilothouse.config import Config, load_config, server_settings

@@ -14,12 +14,12 @@ import pytest
 from pilothouse.server.acp.websocket.lines import LineListener
 
 from pilothouse.acp.transport import MemoryLink, memory_pair
+from pilothouse.editor import hub_connection as reaching_module
 from pilothouse.editor import pump as pumping
-from pilothouse.editor import reaching as reaching_module
 from pilothouse.editor.bridge import Bridge
-from pilothouse.editor.naming import request_ids
+from pilothouse.editor.hub_connection import NoHub, Reaching
 from pilothouse.editor.pump import Pump
-from pilothouse.editor.reaching import NoHub, Reaching
+from pilothouse.editor.requests import request_ids
 from pilothouse.remote.place import Place, write_place
 from pilothouse.server.limits import Limits
 from pilothouse.server.listener import local_socket

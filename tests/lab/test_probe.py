@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pilothouse.app.probing.client import COMMAND, FILE, NOTE, WORD, Script
 from pilothouse.app.probing.probe import Probe
-from pilothouse.app.probing.rows import Report, flags
-from pilothouse.app.probing.script import COMMAND, FILE, NOTE, WORD, Script
+from pilothouse.app.probing.report import Report, flags
 from pilothouse.hub.agent.process import AgentSpec
 
 

@@ -24,7 +24,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pilothouse.app.heap import bound_heap
+from pilothouse.app.serving import bound_heap
 from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.hub import Hub
 from pilothouse.server.app import application

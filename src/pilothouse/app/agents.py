@@ -16,7 +16,7 @@ from ..config import Config, coder_settings
 from ..hub.agent.process import AgentSpec
 from ..hub.hub import Hub
 from .composition import agent_specs, registry
-from .probing.memory import recall_probes
+from .probing.report import recall_probes
 
 __all__ = ["AgentList", "describe_agents"]
 

@@ -1,10 +1,13 @@
-"""From a configuration to its agents, and to a hub that runs them."""
+"""From a configuration to its agents and to a hub that runs them: the composition root.
+
+What a hub finds of external sessions is loaded when it is first needed: a start must not wait for the disk.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -13,9 +16,39 @@ from ..adapters.contract import SessionHost
 from ..adapters.registry import Registry
 from ..config import AgentConfig, Config
 from ..hub.agent.process import AgentSpec
+from ..hub.errors import UnknownAgent
+from ..hub.external.writer_lock import Leases, leases_directory
 from ..hub.hub import Hub
+from ..model.discovery import DiscoveredSession
 
-__all__ = ["agent_specs", "open_hub", "registry"]
+if TYPE_CHECKING:
+    from ..adapters.discovery.finder import Finder
+
+
+INDEX = "discovery"
+"""The directory in the home for what is known of the files of sessions."""
+
+
+def open_finder(config: Config) -> Finder:
+    """Who finds the sessions of this machine; close it. Importing all the stores takes a while."""
+    from ..adapters.discovery.known import make_finder
+
+    return make_finder(registry(config), keep=config.home / INDEX)
+
+
+def prepare_discovery(config: Config, hub: Hub) -> None:
+    """Let a hub find, watch and adopt sessions once somebody asks for that."""
+    hub.discovery.prepare(lambda: open_finder(config), Leases(leases_directory(), config.home))
+
+
+async def ask_agent(config: Config, name: str) -> Sequence[DiscoveredSession]:
+    """What an agent that is started for this lists itself. Raises UnknownAgent, AdapterError."""
+
+    agents = registry(config)
+    if name not in agents:
+        known = ", ".join(sorted(agents.names))
+        raise UnknownAgent(f"no agent {name!r} is known; there are: {known}", agent=name)
+    return await agents.get(name).discover_sessions()
 
 
 def registry(config: Config, host: SessionHost | None = None) -> Registry:
@@ -63,7 +96,6 @@ def agent_specs(
 
 def open_hub(config: Config, names: Iterable[str] | None = None, **options: Any) -> Hub:
     """A hub on this home, to be opened by `async with`. Only one may be open at a time."""
-    from .discovering import prepare_discovery
 
     hub = Hub(home=config.home, agents=agent_specs(config, names), **options)
     prepare_discovery(config, hub)

@@ -1,18 +1,25 @@
-"""A hub put on sockets: those of its home for its owner and editors, and a port for browsers, phones and programs.
+"""A hub on sockets: those of its home for its user and editors, and a port for browsers, phones and programs.
 
-Whoever opens a hub on a home also serves it on the home's socket, so that commands in other processes find it. The
-place is written when everything listens and taken back before anything closes, so who finds it can use it.
+A hub that is opened on a home is also served on the home's socket, so that commands in other processes find it. The
+address file is written when everything listens and removed before anything closes.
+
+A file can be written to after it was deleted, so a hub whose home was removed would keep running on a log that nothing
+can read; it checks for that and stops. Events are short-lived and of all sizes, and glibc keeps ever larger pieces of
+freed memory in an arena per thread: the bounds set here return it to the system. Only a program may set them, so the
+hub as a library does not.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import logging
 import os
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -24,10 +31,52 @@ from ..hub.hub import Hub
 from ..model.events import utc_now
 from ..remote.place import HAS_SOCKETS, Place, acp_path, clear_place, remove_place, socket_path, write_place
 from .agents import AgentList
-from .discovering import ask_agent
+from .composition import ask_agent
 from .ports import Bound, file_path, unusable
 
-__all__ = ["Serving", "serving_aside"]
+_MMAP_THRESHOLD, _TRIM_THRESHOLD, _ARENA_MAX = -3, -1, -8
+_BOUNDS = {
+    _MMAP_THRESHOLD: 256 << 10,  # larger pieces are the system's, and go back at once; to set it ends the learning
+    _TRIM_THRESHOLD: 512 << 10,
+    _ARENA_MAX: 2,
+}
+
+
+def bound_heap() -> bool:
+    """Set the bounds where the C library has them; true if it has."""
+    if "CS_GNU_LIBC_VERSION" not in getattr(os, "confstr_names", ()):
+        return False
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):  # another C library
+        return False
+    taken = [mallopt(name, value) for name, value in _BOUNDS.items()]
+    return all(taken)
+
+
+LOOK = 2.0
+"""Seconds between two looks, of two system calls each."""
+
+
+async def gone(*paths: Path) -> None:
+    """Wait until one of these, which are there now, is not there any more, or is another one of that name."""
+    known = {path: await asyncio.to_thread(path.stat) for path in paths}
+    while not await asyncio.to_thread(_are_gone, known):  # noqa: ASYNC110 - nobody tells that a directory was deleted
+        await asyncio.sleep(LOOK)
+
+
+def _are_gone(known: Mapping[Path, os.stat_result]) -> bool:
+    return any(_is_gone(path, before) for path, before in known.items())
+
+
+def _is_gone(path: Path, before: os.stat_result) -> bool:
+    try:
+        return not os.path.samestat(path.stat(), before)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:  # out of reach for a while, such as on a network
+        return False
+
 
 logger = logging.getLogger(__name__)
 

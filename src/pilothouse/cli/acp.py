@@ -48,9 +48,9 @@ async def _bridge(agent: str | None) -> None:
     from ..acp.stdio import stdio_link
     from ..config import home_directory
     from ..editor.bridge import Bridge
-    from ..editor.naming import request_ids
+    from ..editor.hub_connection import Reaching
     from ..editor.pump import Pump
-    from ..editor.reaching import Reaching
+    from ..editor.requests import request_ids
     from ..remote.place import HAS_SOCKETS
 
     if not HAS_SOCKETS:

@@ -76,7 +76,7 @@ def _next(made: dict[str, Any]) -> str:
 
 
 async def _adopt(beginning: str, agent: str | None, how: How, named: int | None) -> dict[str, Any]:
-    from ..app.running import find_hub
+    from ..app.stored_sessions import find_hub
     from ..config import load_config
     from ..hub.errors import Held
     from ..remote.errors import Conflict

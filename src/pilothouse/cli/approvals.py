@@ -62,8 +62,7 @@ def approvals(approval: str | None, as_json: bool) -> None:
 
 async def _pending() -> tuple[list[dict[str, Any]], list[dict[str, Any]], bool]:
     """Pending approvals and questions, and whether a running hub can take a decision."""
-    from ..app.archive import open_archive
-    from ..app.running import find_hub
+    from ..app.stored_sessions import find_hub, open_archive
     from ..config import load_config
 
     config = load_config()
@@ -220,7 +219,7 @@ def _print_decision(decided: dict[str, Any], as_json: bool) -> None:
 
 async def _decide(beginning: str, decision: dict[str, Any], given: Sequence[str] | None = None) -> dict[str, Any]:
     """Send a decision to the running hub. `given` are the answers of an approval, None for a denial."""
-    from ..app.running import find_hub
+    from ..app.stored_sessions import find_hub
     from ..config import load_config
 
     hub = await find_hub(load_config())
@@ -261,7 +260,7 @@ async def _collect_answers(
 
 async def _questions_of(approval: dict[str, Any], ids: Sequence[str]) -> list[dict[str, Any]]:
     """The questions of an approval in its order; of one that is not in the log only the id is known."""
-    from ..app.archive import open_archive
+    from ..app.stored_sessions import open_archive
     from ..config import load_config
 
     async with open_archive(load_config()) as archive:

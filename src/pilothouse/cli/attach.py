@@ -12,7 +12,7 @@ from .exits import Exit, Failure, reported
 from .output import complete, say
 
 if TYPE_CHECKING:
-    from ..app.archive import Archive
+    from ..app.stored_sessions import Archive
     from ..config import Config
     from ..log.records import SessionRecord
     from ..remote.hub import RemoteHub
@@ -39,8 +39,7 @@ def attach(session: str, since: int | None, as_json: bool, no_follow: bool) -> N
 async def _attach(beginning: str, since: int, as_json: bool, follow: bool) -> int:
     import asyncio
 
-    from ..app.archive import open_archive
-    from ..app.running import find_hub
+    from ..app.stored_sessions import find_hub, open_archive
     from ..config import load_config
     from .conversation import Conversation
     from .manners import Manners

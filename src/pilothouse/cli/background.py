@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from ..editor.launching import KILLED, LARGEST, open_journal
+from ..editor.hub_connection import KILLED, LARGEST, open_journal
 from .exits import Exit, Failure
 
 __all__ = ["Launcher", "detach"]

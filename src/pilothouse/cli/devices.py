@@ -49,7 +49,7 @@ def pair(name: str | None, scopes: tuple[str, ...], as_json: bool) -> None:
 async def _pair(name: str | None, scopes: list[str] | None, as_json: bool) -> None:
     import asyncio
 
-    from ..app.running import find_hub
+    from ..app.stored_sessions import find_hub
     from ..config import load_config
     from .phones import FROM_A_PHONE, is_loopback
     from .qr import print_qr
@@ -121,8 +121,7 @@ def devices(everything: bool, as_json: bool) -> None:
 
 
 async def _devices() -> list[dict[str, Any]]:
-    from ..app.archive import open_archive
-    from ..app.running import find_hub
+    from ..app.stored_sessions import find_hub, open_archive
     from ..config import load_config
     from ..log.records import Device
 
@@ -164,7 +163,7 @@ def revoke(device: str) -> None:
 async def _revoke(wanted: str) -> tuple[dict[str, Any], int]:
     """The device, and how many rules it leaves behind."""
     from ..app.composition import open_hub
-    from ..app.running import find_hub
+    from ..app.stored_sessions import find_hub
     from ..config import load_config
     from .rules import kept_rules
 

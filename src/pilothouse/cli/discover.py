@@ -149,7 +149,7 @@ async def _watch(agent: str | None, most: int, as_json: bool) -> None:
     """Print what there is, then each session that changes, as it is by then."""
     import asyncio
 
-    from ..app.discovering import open_finder
+    from ..app.composition import open_finder
 
     config = _config()
     finder = open_finder(config)

@@ -167,7 +167,7 @@ def _database(config: Config) -> Iterator[Finding]:
 
 
 async def _looked_into(config: Config) -> tuple[int, list[str]]:
-    from ..app.archive import open_archive
+    from ..app.stored_sessions import open_archive
     from ..log.records import SessionRecord
 
     async with open_archive(config) as archive:
@@ -175,9 +175,9 @@ async def _looked_into(config: Config) -> tuple[int, list[str]]:
 
 
 def _hub(config: Config) -> Iterator[Finding]:
-    from ..app.archive import lock_holder
-    from ..app.running import find_hub
+    from ..app.stored_sessions import find_hub
     from ..log.errors import LogLocked
+    from ..log.sqlite.reader import lock_holder
 
     holder = lock_holder(config.database)
     if holder is None:
@@ -219,10 +219,9 @@ def _program(config: Config, name: str) -> str:
 
 def _editors() -> Iterator[Finding]:
     """What editors that are here have of us. Who uses no editor needs no entry; one that cannot work is a problem."""
-    from ..app.editors.files import read
+    from ..app.editors.entries import own_servers
+    from ..app.editors.files import read, settings_files
     from ..app.editors.jsonc import JsoncError
-    from ..app.editors.merging import own_servers
-    from ..app.editors.places import settings_files
     from ..config import ConfigError
     from .setup import TITLES
 
@@ -250,7 +249,7 @@ def _entry(entry: Any) -> tuple[str, str]:
     """How an editor's entry stands to this program."""
     import shutil
 
-    from ..app.editors.places import is_this_program
+    from ..app.editors.files import is_this_program
 
     command = entry.get("command") if isinstance(entry, dict) else None
     if not isinstance(command, str) or shutil.which(command) is None:

@@ -125,7 +125,7 @@ def _explained(exc: Exception) -> Failure | None:
     if isinstance(exc, OSError):
         return _failed_call(exc)
     from ..adapters.contract import AdapterError
-    from ..app.archive import Ambiguous
+    from ..app.stored_sessions import Ambiguous
     from ..config import ConfigError
     from ..hub.errors import AgentFailed, HubError, IllegalCommand, NotStored, UnknownAgent
     from ..log.errors import LogError, LogLocked, UnknownSession

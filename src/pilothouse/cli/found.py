@@ -20,12 +20,12 @@ Found = Mapping[str, Any]
 
 async def look(config: Config, agent: str | None = None) -> dict[str, Any]:
     """`sessions`, the one last active first, and `problems`, as JSON has them."""
-    from ..app.running import find_hub
+    from ..app.stored_sessions import find_hub
 
     hub = await find_hub(config)
     if hub is not None:
         return await hub.discovered(agent=agent, refresh=True)
-    from ..app.discovering import open_finder
+    from ..app.composition import open_finder
 
     finder = open_finder(config)
     try:
@@ -37,7 +37,7 @@ async def look(config: Config, agent: str | None = None) -> dict[str, Any]:
 async def looked(config: Config, finder: Any, agent: str | None) -> dict[str, Any]:
     import msgspec
 
-    from ..app.discovering import ask_agent
+    from ..app.composition import ask_agent
     from ..hub.external.records import keeper_of, key_of
 
     if agent is not None and agent not in finder.agents:
@@ -57,7 +57,7 @@ async def looked(config: Config, finder: Any, agent: str | None) -> dict[str, An
 
 async def _here(config: Config) -> dict[tuple[str, str], str]:
     """The sessions of this home, by their agents and what those call them."""
-    from ..app.archive import open_archive
+    from ..app.stored_sessions import open_archive
     from ..hub.external.records import ids_here
     from ..log.records import SessionRecord
 

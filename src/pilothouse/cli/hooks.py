@@ -134,7 +134,7 @@ def install(
     """Enter the hook into Claude Code's settings; a copy of the old ones is kept beside them. Again changes nothing."""
     from datetime import datetime
 
-    from ..app.editors.places import is_passing, running_program
+    from ..app.editors.files import is_passing, running_program
     from ..app.hooks.entries import entry
     from ..app.hooks.installing import install as install_into
 
@@ -286,7 +286,7 @@ async def _hub(words: list[str]) -> tuple[bool, str]:
 
 
 def _file(scope: str, path: Path | None) -> Path:
-    from ..app.hooks.places import settings_file
+    from ..app.hooks.installing import settings_file
 
     return path.expanduser().absolute() if path is not None else settings_file(scope, Path.cwd(), Path.home())
 

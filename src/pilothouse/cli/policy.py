@@ -238,7 +238,7 @@ def _written(config: Config) -> list[Rule]:
 
 
 async def _kept(config: Config) -> list[Kept]:
-    from ..app.archive import open_archive
+    from ..app.stored_sessions import open_archive
 
     async with open_archive(config) as archive:
         return list(await archive.rules.active())

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from ..adapters.contract import Adapter
-    from ..app.probing.rows import Report, Row
+    from ..app.probing.report import Report, Row
     from ..config import Config
     from ..hub.agent.process import AgentSpec
 
@@ -109,9 +109,9 @@ async def _probed(
     import msgspec
 
     from ..adapters.catalog import DEMO
-    from ..app.probing.memory import remember_probe
+    from ..app.probing.client import DEMO_SCRIPT, SCRIPT
     from ..app.probing.probe import Probe
-    from ..app.probing.script import DEMO_SCRIPT, SCRIPT
+    from ..app.probing.report import remember_probe
 
     def now() -> str:
         return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -139,7 +139,7 @@ async def _version(adapter: Adapter) -> str | None:
 def _agrees(spec: AgentSpec, *, yes: bool) -> bool:
     """Whether the agent's model may be asked: it needs none, or its user said so."""
     from ..adapters.catalog import DEMO
-    from ..app.probing.script import PROMPTS
+    from ..app.probing.client import PROMPTS
 
     if yes or spec.name == DEMO:
         return True
@@ -178,7 +178,7 @@ def _print_row(row: Row) -> None:
 
 
 def _print_card(report: Report, *, prompts: bool) -> None:
-    from ..app.probing.rows import flags
+    from ..app.probing.report import flags
     from ..app.probing.talk import short
 
     say(click.style(f"\n{LEGEND}", dim=True))

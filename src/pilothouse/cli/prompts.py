@@ -51,7 +51,7 @@ def send(session: str, prompt: tuple[str, ...], wait: bool | None, request_id: s
 
 async def _send(beginning: str, text: str, request_id: str | None) -> dict[str, Any] | None:
     """The turn that the running hub made of it; None when none runs."""
-    from ..app.running import find_hub
+    from ..app.stored_sessions import find_hub
     from ..config import load_config
     from .running import stored_session
 
@@ -78,7 +78,7 @@ def cancel(session: str, as_json: bool) -> None:
 
 
 async def _cancel(beginning: str) -> tuple[str, bool]:
-    from ..app.running import find_hub
+    from ..app.stored_sessions import find_hub
     from ..config import load_config
     from .running import stored_session
 

@@ -23,7 +23,7 @@ SCOPES = {"session": "this session", "project": "this project", "everywhere": "e
 
 async def kept_rules(config: Config, *, everything: bool = False) -> list[dict[str, Any]]:
     """The stored rules, oldest first, in the shape of `GET /rules`; with `everything` also expired and revoked ones."""
-    from ..app.archive import open_archive
+    from ..app.stored_sessions import open_archive
 
     async with open_archive(config) as archive:  # correct even while a hub runs: the stored rules are those in force
         found = await (archive.rules.list() if everything else archive.rules.active())
@@ -105,7 +105,7 @@ async def _with_hub(
 ) -> Any:
     """Let the running hub make a change, or make it here if none runs."""
     from ..app.composition import open_hub
-    from ..app.running import find_hub
+    from ..app.stored_sessions import find_hub
 
     running = await find_hub(config)
     if running is not None:

@@ -18,15 +18,15 @@ from msgspec import Struct
 from ..acp.errors import RequestError
 from ..adapters.catalog import DEMO
 from ..adapters.registry import Registry
-from ..app.archive import lock_holder, open_archive
 from ..app.composition import open_hub, registry
-from ..app.running import find_hub
 from ..app.serving import serving_aside
+from ..app.stored_sessions import find_hub, open_archive
 from ..config import Config, load_config
 from ..hub.errors import AgentFailed, IllegalCommand, explain_watched_session
 from ..hub.hub import Hub
 from ..log.errors import LogLocked
 from ..log.records import SessionRecord
+from ..log.sqlite.reader import lock_holder
 from ..model.session import dump, load
 from ..remote.errors import ConnectionLost, NoHub
 from ..remote.hub import RemoteHub

@@ -21,11 +21,9 @@ from msgspec.structs import replace
 
 from .. import __version__
 from ..app.composition import open_hub
-from ..app.heap import bound_heap
-from ..app.homes import gone
 from ..app.ports import Bound, CannotListen, bind
-from ..app.running import find_hub
-from ..app.serving import Serving
+from ..app.serving import Serving, bound_heap, gone
+from ..app.stored_sessions import find_hub
 from ..config import Config, ServerConfig, load_config, parse_server, server_settings
 from ..hub.hub import Hub
 from ..hub.recording.rules import wide_rules_notice

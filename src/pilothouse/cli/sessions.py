@@ -97,7 +97,7 @@ def _print_rows(names: tuple[str, ...], rows: Sequence[tuple[tuple[str, ...], st
 
 
 async def _listed(limit: int, everything: bool) -> tuple[Config, list[SessionRecord], list[dict[str, Any]]]:
-    from ..app.archive import open_archive
+    from ..app.stored_sessions import open_archive
     from ..config import load_config
     from ..log.records import SessionFilter
 
@@ -118,7 +118,7 @@ async def _listed(limit: int, everything: bool) -> tuple[Config, list[SessionRec
 
 def _is_stale(config: Config, sessions: Iterable[SessionRecord]) -> bool:
     """Whether nobody runs the sessions that are said to be at work."""
-    from ..app.archive import lock_holder
+    from ..log.sqlite.reader import lock_holder
 
     return any(record.status in AT_WORK for record in sessions) and lock_holder(config.database) is None
 
@@ -152,7 +152,7 @@ def _stored(beginning: str) -> Stored:
 
 
 async def _read(beginning: str) -> Stored:
-    from ..app.archive import open_archive
+    from ..app.stored_sessions import open_archive
     from ..config import load_config
 
     async with open_archive(load_config()) as archive:
@@ -298,7 +298,7 @@ def replay(session: str, speed: float, pause: float, serve: bool) -> None:
         complete(_play(events, speed, pause))
         return
     from ..agents.replay import serve as serve_recording
-    from ..app.recording import recording_of
+    from ..app.recordings import recording_of
 
     if sys.stdin.isatty():
         click.echo("This speaks JSON-RPC (ACP) on stdin and stdout; give the command to an ACP client.", err=True)

@@ -13,9 +13,7 @@ from .output import print_json, say, short_path
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..app.editors.entries import Entry
-    from ..app.editors.merging import Standing
-    from ..app.editors.snippets import Snippet
+    from ..app.editors.entries import Entry, Snippet, Standing
 
 __all__ = ["setup"]
 
@@ -91,7 +89,7 @@ def _entries(agents: Sequence[str], *, is_new: bool) -> list[Entry]:
     """The entries; those that are taken out may be of an agent, or of a program, that is gone."""
     from ..app.composition import registry
     from ..app.editors.entries import make_entries
-    from ..app.editors.places import entry_environment, is_passing, running_program
+    from ..app.editors.files import entry_environment, is_passing, running_program
     from ..config import load_config
     from .choosing import checked_agent
 
@@ -130,7 +128,7 @@ def _by_hand(editor: str) -> Failure:
 
 
 def _show_code(editor: str, entries: list[Entry], *, as_json: bool) -> None:
-    from ..app.editors import snippets
+    from ..app.editors import entries as snippets
 
     write: Callable[[list[Entry]], list[Snippet]] = getattr(snippets, editor)
     found = write(entries)
@@ -171,8 +169,7 @@ class _Job:
         force: bool,
         as_json: bool,
     ) -> None:
-        from ..app.editors.files import read
-        from ..app.editors.places import settings_files
+        from ..app.editors.files import read, settings_files
 
         self.editor = editor
         self.path = path.expanduser().absolute() if path else settings_files(editor, Path.home())[0]
@@ -183,7 +180,7 @@ class _Job:
         self.text = read(self.path)
 
     def standing(self) -> list[Standing]:
-        from ..app.editors.merging import standing
+        from ..app.editors.entries import standing
 
         return self.edit(standing, self.wanted)
 
@@ -214,8 +211,8 @@ class _Job:
 
 
 def _show(job: _Job) -> None:
+    from ..app.editors.entries import SERVERS
     from ..app.editors.jsonc import pretty
-    from ..app.editors.merging import SERVERS
     from ..config import ConfigError
 
     problem, found = None, []
@@ -241,7 +238,7 @@ def _show(job: _Job) -> None:
 
 
 def _write(job: _Job) -> None:
-    from ..app.editors.merging import merged
+    from ..app.editors.entries import merged
 
     found = job.standing()
     if any(entry.state == "differs" for entry in found) and not job.force:
@@ -261,8 +258,7 @@ def _write(job: _Job) -> None:
 
 
 def _remove(job: _Job) -> None:
-    from ..app.editors.entries import is_own_name, name_for
-    from ..app.editors.merging import own_servers, without
+    from ..app.editors.entries import is_own_name, name_for, own_servers, without
 
     there = [name for name in job.edit(own_servers) if is_own_name(name)]
     asked = [name_for(agent) for agent in job.agents] or there or [name_for(None)]
@@ -279,7 +275,7 @@ def _remove(job: _Job) -> None:
 
 
 def _say_differences(found: Sequence[Standing]) -> None:
-    from ..app.editors.merging import difference
+    from ..app.editors.entries import difference
 
     for entry in found:
         if entry.state == "differs":

@@ -27,8 +27,8 @@ def stop() -> None:
     As by Ctrl-C where it runs: turns under way are ended, and every session can be taken up again later. The next
     command, or editor, that needs a hub starts one.
     """
-    from ..app.archive import lock_holder
     from ..config import load_config
+    from ..log.sqlite.reader import lock_holder
 
     if sys.platform == "win32":  # there a signal is no request, and nobody can tell who has a home open
         raise Failure("a hub on Windows is stopped by Ctrl-C where it runs", Exit.USAGE)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from ..app.archive import Archive, lock_holder
+from ..app.stored_sessions import Archive
 from ..config import Config
+from ..log.sqlite.reader import lock_holder
 from .conversation import Conversation
 
 __all__ = ["draw_stored", "hub_closed"]

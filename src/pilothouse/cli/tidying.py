@@ -90,7 +90,7 @@ def _confirm(record: SessionRecord) -> None:
 
 
 async def _found(beginning: str) -> SessionRecord:
-    from ..app.archive import open_archive
+    from ..app.stored_sessions import open_archive
     from ..config import load_config
 
     async with open_archive(load_config()) as stored:
@@ -100,7 +100,7 @@ async def _found(beginning: str) -> SessionRecord:
 async def _change(beginning: str, there: Any, here: Any) -> SessionRecord:
     """Do it by the hub that runs, else by one of our own."""
     from ..app.composition import open_hub
-    from ..app.running import find_hub
+    from ..app.stored_sessions import find_hub
     from ..config import load_config
 
     config = load_config()

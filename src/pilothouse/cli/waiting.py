@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from ..app.archive import Archive
+    from ..app.stored_sessions import Archive
     from ..log.records import SessionRecord
 
 __all__ = ["SHORT_ID", "WAITING", "all_questions", "hint_of", "questions_of", "split_questions"]

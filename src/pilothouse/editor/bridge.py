@@ -18,7 +18,6 @@ from ..acp.jsonrpc import Message, RequestId, encode_error, encode_notification,
 from ..acp.methods import CANCEL_REQUEST
 from ..acp.peer import Malformed, Peer, Response, Unmatched
 from ..offer import PROTOCOL_VERSION, offer
-from .questions import Questions
 from .requests import (
     AGAIN,
     LOAD,
@@ -26,6 +25,7 @@ from .requests import (
     OPENING,
     PROMPT,
     RESUME,
+    Questions,
     Request,
     object_of,
     our_facts,

@@ -15,7 +15,7 @@ from ..acp.errors import ConnectionClosed
 from ..acp.framing import DEFAULT_LINE_LIMIT, LineFramer
 from ..acp.transport import Link
 from .bridge import Bridge, Line
-from .reaching import NoHub, Reaching
+from .hub_connection import NoHub, Reaching
 
 __all__ = ["Pump"]
 

@@ -1,34 +1,33 @@
-"""Requests of the editor, from the moment they are read until they are answered, also over the death of a hub. No I/O.
+"""Requests between the editor and hubs, from the moment they are read until they are answered. No I/O.
 
-A prompt is given an id of its own (`clientRequestId`) before it leaves, so that it can be sent again and is still the
-same prompt. What must not be done twice, and is not known to be one of the protocol's own methods, is not sent again.
+A prompt gets an id of its own (`clientRequestId`) before it leaves, so that sending it again after a hub restart is
+idempotent. A request that must not run twice, and is not a known method of the protocol, is not sent again.
+
+Requests of hubs have ids that are unique across hubs, and are withdrawn with their hub. Rules a change must not break:
+the answer to one hub's request is never sent to another; a command in a terminal of the editor is ended if the hub that
+started it is gone.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any
 
 import msgspec
 from msgspec import Raw, UnsetType
 
-from ..acp.jsonrpc import RequestId
+from ..acp.jsonrpc import Message, RequestId, encode_error, encode_notification, encode_result
+from ..acp.methods import CANCEL_REQUEST
+from ..acp.peer import Peer, Response
 
-__all__ = [
-    "AGAIN",
-    "LOAD",
-    "MAKING",
-    "OPENING",
-    "PROMPT",
-    "RESUME",
-    "Request",
-    "object_of",
-    "our_facts",
-    "read_request",
-    "resuming",
-    "seq_in",
-    "with_ours",
-]
+
+def request_ids() -> Callable[[], str]:
+    """Ids for prompts, each another one."""
+    beginning, numbers = os.urandom(9).hex(), count(1)
+    return lambda: f"acp-{beginning}-{next(numbers)}"
+
 
 NEW, LOAD, RESUME = "session/new", "session/load", "session/resume"
 PROMPT = "session/prompt"
@@ -163,3 +162,82 @@ def with_ours(params: Raw, facts: Mapping[str, Any], *, replace: bool = True) ->
     ours = {**ours, **facts} if replace else {**facts, **ours}
     fields["_meta"] = Raw(_encode({**meta, "pilothouse": ours}))
     return Raw(_encode(fields))
+
+
+CREATE, RELEASE = "terminal/create", "terminal/release"
+
+
+class Question:
+    """One question. `id` is its id at the hub, `number` that at the editor."""
+
+    __slots__ = ("id", "is_withdrawn", "number", "session_id")
+
+    def __init__(self, question_id: RequestId, session_id: Any = None) -> None:
+        self.id = question_id
+        self.number: RequestId = None
+        self.session_id = session_id
+        """Whose terminal is asked for; None in all other questions."""
+        self.is_withdrawn = False
+
+
+class Questions:
+    """The questions that are open at the editor, and the terminals that it has open for a hub."""
+
+    def __init__(self) -> None:
+        self._editor: Peer[Question] = Peer()
+        self._open: dict[RequestId, Question] = {}
+        self._terminals: dict[tuple[str, str], None] = {}
+        self.receive = self._editor.receive
+        """What a line of the editor means."""
+
+    def ask(self, message: Message) -> bytes:
+        """A hub asks; what goes to the editor."""
+        params = None if isinstance(message.params, UnsetType) else message.params
+        question = Question(None if isinstance(message.id, UnsetType) else message.id)
+        if message.method in (CREATE, RELEASE):
+            told = object_of(message.params)
+            if message.method == CREATE:
+                question.session_id = told.get("sessionId")
+            else:
+                self._terminals.pop((str(told.get("sessionId")), str(told.get("terminalId"))), None)
+        question.number, frame = self._editor.request(str(message.method), params, question)
+        self._open[question.id] = question
+        return frame
+
+    def answered(self, response: Response[Question]) -> tuple[bytes, bytes]:
+        """The editor has answered: what goes to it, and what to the hub."""
+        question = response.token
+        terminal = None
+        if question.session_id is not None and response.result is not None:
+            terminal = object_of(response.result).get("terminalId")
+        if question.is_withdrawn:
+            return (self._release(question.session_id, terminal) if terminal is not None else b""), b""
+        self._open.pop(question.id, None)
+        if response.error is not None:
+            return b"", encode_error(question.id, response.error)
+        if isinstance(question.session_id, str) and isinstance(terminal, str):
+            self._terminals[question.session_id, terminal] = None
+        return b"", encode_result(question.id, response.result)
+
+    def withdraw(self, question_id: RequestId) -> bytes:
+        """The hub wants no answer any more; what goes to the editor."""
+        question = self._open.pop(question_id, None)
+        if question is None:
+            return b""
+        if question.session_id is None:
+            return self._editor.cancel(question.number) or b""
+        question.is_withdrawn = True  # its answer may be a terminal all the same, and is waited for
+        return encode_notification(CANCEL_REQUEST, {"requestId": question.number})
+
+    def leave(self) -> bytes:
+        """The hub is gone: what it asked is withdrawn, and its terminals end. What goes to the editor."""
+        frames = [self.withdraw(question_id) for question_id in list(self._open)]
+        frames += [self._release(*terminal) for terminal in self._terminals]
+        self._terminals.clear()
+        return b"".join(frames)
+
+    def _release(self, session_id: Any, terminal: Any) -> bytes:
+        done = Question(None)
+        done.is_withdrawn = True
+        _, frame = self._editor.request(RELEASE, {"sessionId": session_id, "terminalId": terminal}, done)
+        return frame

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from .errors import Conflict, ConnectionLost, NoHub, NotFound, Refused, RemoteError
     from .hub import RemoteHub, connect
     from .place import Place, read_place
-    from .session import RemoteSession, RemoteTurn, TurnEnd, end_of
-    from .stream import Stored
+    from .session import RemoteSession, RemoteTurn, Stored, TurnEnd, end_of
 
 __all__ = [
     "Conflict",

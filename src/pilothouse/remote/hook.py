@@ -1,11 +1,12 @@
-"""What `pilothouse hook` does: a question of Claude Code to its user is put to the hub, and answered as the hub says.
+"""What `pilothouse hook` does: it sends a permission request of Claude Code to the hub, and prints the hub's answer.
 
-It runs once for each such question, so it loads little: no loop, nothing of the hub. Only a hub that answered in full
-allows anything; whatever goes wrong on the way there or back leaves the question to Claude Code, which then asks its
-user itself. A question that the user has answered there, or that nobody waits for any more, is withdrawn by hanging up.
+It runs once for each request, so it loads little: no event loop, nothing of the hub. Only a complete answer of a hub
+allows anything; after any failure Claude Code asks its user itself. A request that the user has answered there is
+withdrawn by closing the connection. The record that Claude Code keeps of the session shows which call a request is
+about and when the call ended; it is never a reason to allow anything.
 
-Who listens where the hub should must be the hub: a home is asked by its socket only, in a directory that is this
-user's alone, and another address by TLS, unless it is on this machine.
+The server must be the hub: a home is asked over its socket only, in a directory that only this user can change, and
+another address over TLS, unless it is on this machine.
 """
 
 from __future__ import annotations
@@ -25,22 +26,62 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 from ..model.marks import HUB
+from .http import Body, BrokenAnswer, Head, parse_head, request_head
 from .place import read_place
-from .transcript import Transcript
-from .wire import Body, BrokenAnswer, Head, parse_head, request_head
 
-__all__ = [
-    "EVENT",
-    "Refusal",
-    "Target",
-    "ask",
-    "find_target",
-    "is_for_the_hub",
-    "output",
-    "parse_question",
-    "read_question",
-    "url_target",
-]
+
+class Transcript:
+    """The session's own record, read on: which call the question is about, and whether that has ended.
+
+    The question does not name its call, and nobody tells the hook that its user has answered in the terminal; both
+    show here, the call a moment after the question.
+    """
+
+    TAIL = 1 << 20
+
+    def __init__(self, path: Any, name: Any, given: Any) -> None:
+        self._path = path if isinstance(path, str) else ""
+        self._asked = (name, given)
+        self._at: int | None = None
+        self._rest = b""
+        self._calls: dict[str, None] = {}
+        self._ended: set[str] = set()
+        self._known: str | None = None
+
+    @property
+    def call_id(self) -> str | None:
+        """The newest call of that tool with that input that has not ended. Once found it stays the one."""
+        if self._known is None:
+            self._known = next((one for one in reversed(self._calls) if one not in self._ended), None)
+        return self._known
+
+    @property
+    def has_ended(self) -> bool:
+        return self.call_id is not None and self.call_id in self._ended
+
+    def read_on(self) -> None:
+        if not Path(self._path).is_file():  # a pipe or a device has no end
+            return
+        with contextlib.suppress(OSError, ValueError), open(self._path, "rb") as file:  # noqa: PTH123
+            if self._at is None:
+                self._at = max(0, file.seek(0, os.SEEK_END) - self.TAIL)
+            file.seek(self._at)
+            data = file.read()
+            self._at += len(data)
+            *lines, self._rest = (self._rest + data).split(b"\n")
+            for line in lines:
+                self._note(line)
+
+    def _note(self, line: bytes) -> None:
+        if b'"tool_' not in line:
+            return
+        with contextlib.suppress(ValueError, RecursionError, AttributeError, TypeError, LookupError):
+            for block in json.loads(line)["message"]["content"]:
+                if block.get("type") == "tool_use" and (block.get("name"), block.get("input")) == self._asked:
+                    self._calls[str(block["id"])] = None
+                elif block.get("type") == "tool_result":
+                    self._ended.add(str(block["tool_use_id"]))
+
 
 EVENT = "PermissionRequest"
 DIALOGS = frozenset({"AskUserQuestion", "ExitPlanMode"})

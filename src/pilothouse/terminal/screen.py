@@ -1,8 +1,8 @@
-"""What a session looks like in a terminal: events as lines that stay, and a live region for what is still changing.
+"""A session in a terminal: events as lines that stay, and a live region for everything that still changes.
 
-Text is shown block by block: a closed paragraph is printed for good, the open one lives in the region below together
-with running tool calls and the plan. Without a terminal, or for a session that is over, there is no region; everything
-is printed once it is final. The rule a change must not break: whatever an agent or a tool wrote passes through texts.py
+Text is shown block by block: a closed paragraph is printed for good, the open one is in the region below together with
+running tool calls and the plan. Without a terminal, or for a session that is over, there is no region; everything is
+printed once it is final. The rule a change must not break: all text of an agent or a tool passes through `drawing`
 first.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from ..dialects.texts import shown, title_of
+from ..dialects.texts import duration, shown, standing, title_of, tokens
 from ..model.events import (
     ApprovalRequestedEvent,
     ApprovalResolvedEvent,
@@ -46,16 +46,36 @@ from ..model.events import (
     WebOperationEvent,
 )
 from ..model.records import TextContent, Todo, TokenUsage
-from ..model.session import Session
-from .calls import Calls
-from .decisions import Decisions
+from ..model.session import Session, milliseconds_between
+from .calls import Calls, Decisions
 from .drawing import output_tail, plan_step
-from .endings import ending
-from .printing import Printer
-from .region import Region
+from .printing import Printer, Region
 from .speech import Speech
 
-__all__ = ["Screen"]
+ENDINGS = {
+    "end_turn": ("Done", "dim"),
+    "cancelled": ("Cancelled", "yellow"),
+    "max_tokens": ("Stopped at the limit of tokens", "yellow"),
+    "max_turn_requests": ("Stopped at the limit of requests", "yellow"),
+    "refusal": ("The agent refused", "yellow"),
+    "error": ("Failed", "red"),
+    "interrupted": ("Interrupted: the hub was stopped", "yellow"),
+}
+
+
+def ending(session: Session, spent: TokenUsage | None = None) -> tuple[str, str]:
+    """How the last turn ended and what it spent, how the session stands, and in which style that is said."""
+    turn = session.turn
+    reason = turn.stop_reason if turn is not None else None
+    text, style = ENDINGS.get(reason or "error", (title_of(reason or ""), "yellow"))
+    facts = []
+    if turn is not None and turn.ended_at:
+        facts.append(duration(milliseconds_between(turn.started_at, turn.ended_at)))
+    in_all = standing(session)
+    if in_all and session.turns > 1:
+        in_all[0] = f"session: {in_all[0]}"
+    return " · ".join([text, *facts, *tokens(spent), *in_all]), style
+
 
 LEVELS = {"warning": "yellow", "error": "red", "success": "green"}
 # what follows the end of a call and is shown with it

@@ -13,9 +13,8 @@ from rich.text import Text
 
 from ..dialects.texts import clean, title_of
 from ..model.records import TextContent
-from .drawing import Prose, Trimmed
+from .drawing import Blocks, Prose, Trimmed, size_of
 from .printing import Printer
-from .texts import Blocks, size_of
 
 __all__ = ["Speech"]
 

@@ -23,7 +23,7 @@ from pilothouse.acp import (
 )
 from pilothouse.acp.dispatch import StreamDirection, StreamEvent
 from pilothouse.agents.replay import Recording, ReplayAgent
-from pilothouse.app.recording import recording_of
+from pilothouse.app.recordings import recording_of
 from tests.support.scenario import SESSION, Drive, text
 
 MODES = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}]}

@@ -10,16 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from pilothouse.app.editors import files, snippets
-from pilothouse.app.editors.entries import Entry, is_own_name, make_entries, name_for
-from pilothouse.app.editors.merging import difference, merged, own_servers, standing, without
-from pilothouse.app.editors.places import (
-    entry_environment,
-    is_passing,
-    is_this_program,
-    running_program,
-    settings_files,
+from pilothouse.app.editors import entries as snippets
+from pilothouse.app.editors import files
+from pilothouse.app.editors.entries import (
+    Entry,
+    difference,
+    is_own_name,
+    make_entries,
+    merged,
+    name_for,
+    own_servers,
+    standing,
+    without,
 )
+from pilothouse.app.editors.files import entry_environment, is_passing, is_this_program, running_program, settings_files
 from pilothouse.config import ConfigError, runs_pilothouse
 
 NOW = datetime(2026, 1, 2, 3, 4, 5)

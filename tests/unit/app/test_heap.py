@@ -9,7 +9,7 @@ import pytest
 
 GIVE_BACK = """
 import sys, threading
-from pilothouse.app.heap import bound_heap
+from pilothouse.app.serving import bound_heap
 
 def resident():
     with open("/proc/self/statm") as file:

@@ -80,8 +80,8 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
     async def all_questions(archive: Any) -> list[dict[str, Any]]:
         return [dict(question) for question in QUESTIONS]
 
-    monkeypatch.setattr("pilothouse.app.running.find_hub", find_hub)
-    monkeypatch.setattr("pilothouse.app.archive.open_archive", open_archive)
+    monkeypatch.setattr("pilothouse.app.stored_sessions.find_hub", find_hub)
+    monkeypatch.setattr("pilothouse.app.stored_sessions.open_archive", open_archive)
     monkeypatch.setattr(commands, "all_questions", all_questions)
     return found
 

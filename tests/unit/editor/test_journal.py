@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pilothouse.cli.background import Turning
-from pilothouse.editor.launching import LARGEST, open_journal
+from pilothouse.editor.hub_connection import LARGEST, open_journal
 
 RECORD = logging.LogRecord("x", logging.WARNING, "x", 1, "words", None, None)
 

@@ -15,7 +15,7 @@ HEAVY |= {"uvicorn", "starlette", "tree_sitter", "psutil", "rich"}
 
 def test_the_bridge_loads_nothing_of_the_hub() -> None:
     code = (
-        "import sys, pilothouse.cli, pilothouse.editor.pump, pilothouse.acp.stdio, pilothouse.editor.naming\n"
+        "import sys, pilothouse.cli, pilothouse.editor.pump, pilothouse.acp.stdio, pilothouse.editor.requests\n"
         "print(*sys.modules)"
     )
     loaded = set(subprocess.check_output([sys.executable, "-c", code], text=True).split())

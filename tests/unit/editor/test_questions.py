@@ -9,7 +9,7 @@ import pytest
 
 from pilothouse.acp.jsonrpc import decode_message
 from pilothouse.acp.peer import Response, Unmatched
-from pilothouse.editor.questions import Questions
+from pilothouse.editor.requests import Questions
 
 SESSION = "ses_1"
 

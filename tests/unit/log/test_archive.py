@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pilothouse.log.sqlite.log.reader import LogArchive, lock_holder
 
-from pilothouse.app.archive import Ambiguous, Archive
+from pilothouse.app.stored_sessions import Ambiguous, Archive
 from pilothouse.log import LogCorrupt, LogReadOnly, LogTooNew, LogUnusable, SQLiteLog, UnknownSession
 from pilothouse.log.records import SessionFilter
 from pilothouse.log.sqlite.log import reader as archive

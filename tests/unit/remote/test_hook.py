@@ -21,6 +21,7 @@ from pilothouse.remote import hook
 from pilothouse.remote.hook import (
     Refusal,
     Target,
+    Transcript,
     ask,
     find_target,
     is_for_the_hub,
@@ -30,7 +31,6 @@ from pilothouse.remote.hook import (
     url_target,
 )
 from pilothouse.remote.place import Place, write_place
-from pilothouse.remote.transcript import Transcript
 
 QUESTION: dict[str, Any] = {
     "session_id": "s-1",

@@ -8,8 +8,7 @@ import pytest
 
 from pilothouse.model.events import ApprovalRequestedEvent
 from pilothouse.model.records import Option
-from pilothouse.terminal.asking import Verdict, read_verdict
-from pilothouse.terminal.forms import Field, fields_of
+from pilothouse.terminal.asking import Field, Verdict, fields_of, read_verdict
 
 ASKED = ApprovalRequestedEvent(
     seq=1,

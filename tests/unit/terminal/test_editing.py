@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilothouse.terminal.editing import Line
-from pilothouse.terminal.keyboard import _rows
+from pilothouse.terminal.keyboard import Line, _rows
 
 
 def typed(*parts: bytes) -> Line:

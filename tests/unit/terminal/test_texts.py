@@ -14,8 +14,7 @@ from rich.text import Text
 
 from pilothouse.dialects.texts import clean, duration, shown, title_of
 from pilothouse.model.previews import make_visible, split_sections
-from pilothouse.terminal.drawing import cut_middle, diff_text, display_path, output_tail, title_line
-from pilothouse.terminal.texts import Blocks, size_of
+from pilothouse.terminal.drawing import Blocks, cut_middle, diff_text, display_path, output_tail, size_of, title_line
 
 
 @pytest.mark.parametrize(

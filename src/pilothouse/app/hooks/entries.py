@@ -18,8 +18,7 @@ from itertools import dropwhile
 from pathlib import PurePath
 from typing import Any
 
-from ..editors.jsonc import JsoncError, parse, put, table, take
-from .arrays import add_item, take_item
+from ..editors.jsonc import JsoncError, add_item, parse, put, table, take, take_item
 
 __all__ = ["DAY", "EVENT", "Found", "added", "depth", "entry", "found", "runs_hook", "switched_off", "without"]
 

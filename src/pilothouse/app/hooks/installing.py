@@ -1,29 +1,128 @@
 """Claude Code's settings with our hook in them, and without it again.
 
-A file is replaced in one step, with a copy of the old one beside it. Who changed nothing since gets back what was
-there, to the byte, and no file where there was none; else only what is ours is taken out.
+The settings are the user's, a project's, or the user's own copy of a project's. A file is replaced in one step, with a
+backup beside it. A record in the home (hashes and names only) allows a removal to restore an unchanged file to the
+byte; otherwise, or without the record, only our own entries are removed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from msgspec import structs
+import msgspec
+from msgspec import Struct, structs
 
+from ...acp.naming import camel
 from ...config import ConfigError
+from ...locks import lock
 from ..editors.files import read, replace
 from ..editors.jsonc import JsoncError
-from . import records
 from .entries import Found, added, depth, found, switched_off, without
-from .records import Record, mark
 
-__all__ = ["Done", "inspect", "install", "is_switched_off", "uninstall"]
+SCOPES = ("user", "project", "local")
+"""`project` is what a project's people share, `local` what is only for this machine."""
+
+
+def settings_file(scope: str, project: Path, user: Path, environ: Mapping[str, str] = os.environ) -> Path:
+    """The settings of a scope, be they there or not. `CLAUDE_CONFIG_DIR` moves those of the user, as for the CLI."""
+    if scope == "user":
+        given = environ.get("CLAUDE_CONFIG_DIR", "").strip()
+        return (Path(given).expanduser().absolute() if given else user / ".claude") / "settings.json"
+    return project / ".claude" / ("settings.json" if scope == "project" else "settings.local.json")
+
+
+FILE = "hooks.json"
+LOCK = "hooks.lock"
+PATIENCE = 10.0
+"""Seconds that somebody else has for the settings."""
+
+
+class Record(Struct, frozen=True, kw_only=True, rename=camel):
+    """One file: `before` and `after` are marks of its text, None where there was no file; `backup` is the copy of the
+    old one, `made` the directories that were made for it, the innermost first; `own` is how deep its user's settings
+    went before there was an entry of ours."""
+
+    before: str | None
+    after: str
+    backup: str | None = None
+    made: list[str] = []
+    own: int = 0
+
+
+@contextlib.contextmanager
+def alone(home: Path) -> Iterator[None]:
+    """One at a time changes settings and their records. Raises ConfigError when another does not come to an end."""
+    descriptor = None
+    with contextlib.suppress(OSError):  # a home that cannot be written to has no records either
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(home / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        if descriptor is not None:
+            _wait_for(home / LOCK, descriptor)
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _wait_for(path: Path, descriptor: int) -> None:
+    with contextlib.suppress(OSError):  # a file system without locks
+        try:
+            lock(descriptor, PATIENCE)
+        except TimeoutError:
+            raise ConfigError(path, "another `pilothouse hooks` has it, and does not end") from None
+
+
+def mark(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def recall(home: Path, path: Path) -> Record | None:
+    known = _read(home)
+    return known.get(_name(path)) or known.get(str(path))
+
+
+def keep(home: Path, path: Path, record: Record) -> None:
+    """Raises OSError, and UnicodeError for a path that is no text."""
+    _write(home, {**_read(home), _name(path): record})
+
+
+def forget(home: Path, path: Path) -> None:
+    """Raises OSError."""
+    known = _read(home)
+    if not [name for name in {_name(path), str(path)} if known.pop(name, None) is not None]:
+        return
+    if known:
+        _write(home, known)
+    else:
+        (home / FILE).unlink(missing_ok=True)
+
+
+def _name(path: Path) -> str:
+    """One file has one record, by whichever link it is reached."""
+    return os.path.realpath(path)
+
+
+def _read(home: Path) -> dict[str, Record]:
+    with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return msgspec.json.decode((home / FILE).read_bytes(), type=dict[str, Record])
+    return {}
+
+
+def _write(home: Path, known: dict[str, Record]) -> None:
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft, data = home / f"{FILE}.{os.getpid()}.new", msgspec.json.encode(known)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+    draft.replace(home / FILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +148,7 @@ def is_switched_off(path: Path) -> bool:
 
 def install(path: Path, wanted: dict[str, Any], home: Path, now: datetime) -> Done:
     """Let the settings have this entry and no other of ours. Again changes nothing. Raises ConfigError."""
-    with records.alone(home):
+    with alone(home):
         return _install(path, wanted, home, now)
 
 
@@ -73,7 +172,7 @@ def _install(path: Path, wanted: dict[str, Any], home: Path, now: datetime) -> D
         record = Record(before=before, after=mark(new), backup=copy, made=made, own=own)
     # the entry is there; without the record it is taken out by what it is
     with contextlib.suppress(OSError, UnicodeError):
-        records.keep(home, path, record)
+        keep(home, path, record)
     return Done(True, backup)
 
 
@@ -81,19 +180,19 @@ def _known(home: Path, path: Path, text: str | None) -> Record | None:
     """What was done to a text: by us, or by the installation with another home whose entry it has."""
     there = _edited(path, found, text) if text is not None else []
     homes = [home, *(Path(one.home) for one in there if one.home is not None)]
-    known = (records.recall(each, path) for each in homes)
+    known = (recall(each, path) for each in homes)
     return next((one for one in known if one is not None and text is not None and one.after == mark(text)), None)
 
 
 def uninstall(path: Path, home: Path, now: datetime) -> Done:
     """Take out what is ours. Raises ConfigError."""
-    with records.alone(home):
+    with alone(home):
         return _uninstall(path, home, now)
 
 
 def _uninstall(path: Path, home: Path, now: datetime) -> Done:
     old = read(path)
-    record = records.recall(home, path)
+    record = recall(home, path)
     if old is None:
         _forget(home, path)
         return Done(False)
@@ -154,7 +253,7 @@ def _remove(path: Path, record: Record) -> None:
 
 def _forget(home: Path, path: Path) -> None:
     with contextlib.suppress(OSError):
-        records.forget(home, path)
+        forget(home, path)
 
 
 def _edited(path: Path, work: Callable[..., Any], text: str, *more: Any) -> Any:

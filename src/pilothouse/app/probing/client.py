@@ -1,16 +1,20 @@
-"""The client that a probed agent speaks with: writes down what it says and asks, and gives it little.
+"""The client that a probed agent speaks with: records its messages, and grants it little.
 
-Files can be read in the probe's own directory. Permissions are rejected, files not written and programs not run, unless
-the user said otherwise; and then only what `consent.py` takes for the one thing that the agent was told to do. What it
-keeps of an agent that talks without end has bounds.
+Each prompt of a probe asks for one thing only, so that an effect can be attributed to it. Files can be read in the
+probe's own directory. Permissions are rejected, files not written and programs not run, unless the user passed
+`--allow`; and then only the one file and the one `echo` that the agent was asked for, and nothing that looks like them.
+Memory is bounded, even for an agent that writes without end.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import shlex
 from collections import Counter
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,10 +29,113 @@ from ...hub.client.terminals import Terminals
 from ...hub.client.workspace import Workspace
 from ...model.capabilities import ACPCapabilities, observe
 from ...model.events import ACPEvent
-from . import consent
-from .script import WORD
 
-__all__ = ["Ask", "ProbeClient"]
+WORD = "pilothouse-probe"
+"""Stands in every command and file of a probe."""
+COMMAND = f"echo {WORD}"
+"""What the agent is told to run."""
+FILE = f"{WORD}.txt"
+"""What the agent is told to write."""
+NOTE = f"{WORD}-note.txt"
+"""A file that is there, with a word in it that no prompt has."""
+PROMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """`long` must keep the agent busy until it is cancelled."""
+
+    say: str
+    read: str
+    write: str
+    run: str
+    long: str
+
+
+SCRIPT = Script(
+    say=f"Answer with the single word {WORD} and nothing else. Use no tools.",
+    read=f"Read the file {NOTE} in the current directory and tell me the one word in it. Do nothing else.",
+    write=f"Create the file {FILE} in the current directory with the content `hello`. Do nothing else.",
+    run=f"Run the shell command `{COMMAND}` and tell me its output. Do nothing else.",
+    long="Write a story of two thousand words about a lighthouse. Use no tools.",
+)
+
+DEMO_SCRIPT = Script(
+    say=f"echo {WORD}", read=f"read {NOTE}", write=f"edit {FILE} hello", run=f"bash {COMMAND}", long="slow 60"
+)
+
+
+SHELLS = {f"{place}{name}" for place in ("", "/bin/", "/usr/bin/") for name in ("sh", "bash", "zsh", "dash")}
+RUNS = ("-c", "-lc")
+EDITS = ("write", "create")
+"""What some agents call `command` in a call that edits a file."""
+
+
+def is_the_file(directory: Path, path: str) -> bool:
+    """Whether it is the file that the agent was told to write, and no other of that name."""
+    return os.path.normpath(directory / path) == str(directory / FILE)
+
+
+def is_the_command(words: Sequence[str]) -> bool:
+    """Whether it is the command that the agent was told to run, as it stands or given to a shell."""
+    if len(words) == 1:
+        words = _split(words[0])
+    if len(words) == 3 and words[0] in SHELLS and words[1] in RUNS:
+        words = _split(words[2])
+    return list(words) == COMMAND.split()
+
+
+def _split(line: str) -> list[str]:
+    """The words of a line; none for what is no line, or no words."""
+    try:
+        return [] if "\n" in line.strip() else shlex.split(line)
+    except ValueError:
+        return []
+
+
+def fits(directory: Path, tool: Any) -> bool:
+    """Whether a tool call that permission is asked for is the one thing, by all that it says of itself."""
+    commands = [words for words in _commands(tool) if words not in ([name] for name in EDITS)]
+    paths = [path for path in _paths(tool) if os.path.normpath(path) != str(directory)]
+    if commands:
+        return not paths and all(map(is_the_command, commands))
+    return bool(paths) and all(is_the_file(directory, path) for path in paths)
+
+
+def find_strays(directory: Path, tool: Any) -> list[str]:
+    """Files of that name elsewhere that a tool call is about."""
+    named = (path for path in _paths(tool) if PurePath(path).name == FILE)
+    return [path for path in named if not is_the_file(directory, path)]
+
+
+def _commands(tool: Any) -> Iterator[list[str]]:
+    for name, value in _values(tool):
+        if name in ("command", "cmd"):
+            yield list(map(str, value)) if isinstance(value, list) else [str(value)]
+
+
+def _paths(tool: Any) -> Iterator[str]:
+    """Whatever names a file: what has the name of a path, what begins like one, and the keys that do."""
+    for name, value in _values(tool):
+        if name.startswith("/"):
+            yield name
+        if isinstance(value, str) and name not in ("command", "cmd"):
+            begins = value.startswith(("/", "~", "../")) and "\n" not in value
+            if begins or value == FILE or name.lower().removesuffix("name").endswith(("path", "file")):
+                yield value
+
+
+def _values(tool: Any) -> Iterator[tuple[str, Any]]:
+    """Every value of a JSON with the key that it has, or that the list has in which it is."""
+    waiting: list[tuple[str, Any]] = [("", tool)]
+    while waiting:
+        name, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += ((str(key), one) for key, one in value.items())
+        elif isinstance(value, list) and name not in ("command", "cmd"):
+            waiting += ((name, one) for one in value)
+        yield name, value
+
 
 REFUSED = "this is a probe: nothing is written or run"
 HEARD = 20_000
@@ -212,7 +319,7 @@ class ProbeClient:
         asked = params.get("toolCall") if isinstance(params, dict) else None
         asked = asked if isinstance(asked, dict) else {}
         tool = {**self._calls.get(str(asked.get("toolCallId")), {}), **asked}  # some have told of it before
-        allowed = self._allows and consent.fits(self._directory, tool)
+        allowed = self._allows and fits(self._directory, tool)
         # what holds for longer than this once might be kept where the user's own sessions find it
         wanted = "allow_once" if allowed else "reject_once"
         options = params.get("options") if isinstance(params, dict) else None
@@ -220,7 +327,7 @@ class ProbeClient:
         chosen = next((one.get("optionId") for one in offered if one.get("kind") == wanted), None)
         granted = allowed and chosen is not None
         title = str(tool.get("title") or tool.get("toolCallId"))
-        strays = tuple(consent.strays(self._directory, tool))
+        strays = tuple(find_strays(self._directory, tool))
         is_told = WORD.encode() in msgspec.json.encode(tool)
         self._note(Ask("session/request_permission", title[:200], is_told, granted, strays))
         how = "user" if chosen is not None else "cancelled"
@@ -241,9 +348,9 @@ class ProbeClient:
 
     async def _write(self, params: Mapping[str, Any]) -> Any:
         path = str(params["path"])
-        is_told = consent.is_the_file(self._directory, path)
+        is_told = is_the_file(self._directory, path)
         granted = self._allows and is_told
-        strays = tuple(consent.strays(self._directory, {"path": path}))
+        strays = tuple(find_strays(self._directory, {"path": path}))
         self._note(Ask("fs/write_text_file", path[:200], is_told, granted, strays))
         self._check(granted)
         await self._workspace.write_text(path, str(params["content"]))
@@ -251,7 +358,7 @@ class ProbeClient:
 
     async def _create(self, params: Mapping[str, Any]) -> Any:
         words = [str(params["command"]), *map(str, params.get("args") or ())]
-        granted = self._allows and consent.is_the_command(words)
+        granted = self._allows and is_the_command(words)
         about = " ".join(words)
         self._note(Ask("terminal/create", about[:200], WORD in about, granted))
         self._check(granted)

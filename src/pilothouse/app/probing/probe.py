@@ -18,9 +18,8 @@ from msgspec.structs import replace
 from ...acp.errors import METHOD_NOT_FOUND, ConnectionClosed, RequestError, SpawnError
 from ...adapters.running import AgentSilent, FetchFailed
 from ...hub.agent.process import AgentSpec
-from .masking import Mask
-from .rows import Outcome, Report, Row, claimed, judged
-from .script import FILE, NOTE, SCRIPT, Script
+from .client import FILE, NOTE, SCRIPT, Script
+from .report import Mask, Outcome, Report, Row, claimed, judged
 from .steps import STEPS, Step, auth
 from .talk import SHOWN, Talk, Untried, short
 

@@ -15,9 +15,8 @@ from typing import Any
 
 from ...acp.errors import AUTH_REQUIRED, ConnectionClosed, RequestError
 from ...model.capabilities import ACPCapabilities, capabilities_from_acp
-from .client import Ask
-from .rows import Outcome
-from .script import COMMAND, NOTE, WORD
+from .client import COMMAND, NOTE, WORD, Ask
+from .report import Outcome
 from .talk import Talk, Untried, mapping, objects, short
 
 __all__ = ["STEPS", "Step"]

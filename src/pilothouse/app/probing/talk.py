@@ -24,8 +24,7 @@ from ...hub.agent.process import AgentSpec
 from ...hub.startup import end_orphans
 from ...model.capabilities import Features
 from ...model.marks import HUB
-from .client import ProbeClient
-from .script import FILE, NOTE, Script
+from .client import FILE, NOTE, ProbeClient, Script
 
 __all__ = ["Talk", "Untried", "mapping", "objects", "short"]
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilothouse.app.editors.jsonc import JsoncError, parse
-from pilothouse.app.hooks.arrays import add_item, take_item
+from pilothouse.app.editors.jsonc import JsoncError, add_item, parse, take_item
 from pilothouse.app.hooks.entries import EVENT, added, entry, found, runs_hook, without
 
 ENTRY = entry(["/opt/pilothouse", "hook"])

@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilothouse.app.hooks import records
+from pilothouse.app.hooks import installing as records
 from pilothouse.app.hooks.entries import entry
-from pilothouse.app.hooks.installing import inspect, install, uninstall
-from pilothouse.app.hooks.places import settings_file
+from pilothouse.app.hooks.installing import inspect, install, settings_file, uninstall
 from pilothouse.config import ConfigError
 
 from .test_entries import documents

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from pilothouse.app.probing.consent import fits, is_the_command, strays
-from pilothouse.app.probing.masking import Mask
-from pilothouse.app.probing.script import COMMAND, FILE, WORD
+from pilothouse.app.probing.client import COMMAND, FILE, WORD, find_strays, fits, is_the_command
+from pilothouse.app.probing.report import Mask
 
 PLACE = Path("/tmp/probe")
 PATH = str(PLACE / FILE)
@@ -64,7 +63,7 @@ def test_what_only_looks_like_the_command_is_another(words: list[str]) -> None:
 )
 def test_the_one_thing_is_granted(tool: dict[str, Any]) -> None:
     assert fits(PLACE, tool)
-    assert strays(PLACE, tool) == []
+    assert find_strays(PLACE, tool) == []
 
 
 @pytest.mark.parametrize(
@@ -89,7 +88,7 @@ def test_what_is_more_or_elsewhere_is_not(tool: Any) -> None:
 
 
 def test_a_file_of_that_name_elsewhere_is_named() -> None:
-    assert strays(PLACE, {"locations": [{"path": PATH}, {"path": f"/etc/{FILE}"}]}) == [f"/etc/{FILE}"]
+    assert find_strays(PLACE, {"locations": [{"path": PATH}, {"path": f"/etc/{FILE}"}]}) == [f"/etc/{FILE}"]
 
 
 @pytest.mark.parametrize(

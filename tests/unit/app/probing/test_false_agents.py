@@ -11,9 +11,9 @@ from typing import Any
 import psutil
 import pytest
 
+from pilothouse.app.probing.client import COMMAND, FILE, NOTE, WORD, Script
 from pilothouse.app.probing.probe import Probe
-from pilothouse.app.probing.rows import Report, Row, flags
-from pilothouse.app.probing.script import COMMAND, FILE, NOTE, WORD, Script
+from pilothouse.app.probing.report import Report, Row, flags
 from pilothouse.app.probing.steps import STEPS
 from pilothouse.hub.agent.process import AgentSpec
 

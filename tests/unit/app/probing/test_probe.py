@@ -12,10 +12,9 @@ import psutil
 import pytest
 from msgspec.structs import replace
 
-from pilothouse.app.probing.memory import recall_probes, remember_probe
+from pilothouse.app.probing.client import DEMO_SCRIPT, FILE, WORD, Script
 from pilothouse.app.probing.probe import Probe
-from pilothouse.app.probing.rows import Report, flags
-from pilothouse.app.probing.script import DEMO_SCRIPT, FILE, WORD, Script
+from pilothouse.app.probing.report import Report, flags, recall_probes, remember_probe
 from pilothouse.app.probing.steps import STEPS
 from pilothouse.hub.agent.process import AgentSpec
 from tests.support.hubs import odd

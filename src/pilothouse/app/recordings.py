@@ -26,8 +26,6 @@ from ..model.events import (
 )
 from ..model.session import fold, milliseconds_between
 
-__all__ = ["recording_of"]
-
 REASONS = get_args(StopReason)
 INTERNAL = -32603
 

@@ -1,15 +1,21 @@
-"""The stored sessions for those who only look: found by the beginning of an id, and folded."""
+"""Stored sessions for commands that only read, and the running hub of a home, if there is one.
+
+The lock shows whether a hub runs; its address file shows how to reach it. A hub needs a moment between the two, and
+callers wait for it.
+"""
 
 from __future__ import annotations
 
+import asyncio
+
 from ..config import Config
-from ..log.errors import UnknownSession
+from ..log.errors import LogLocked, UnknownSession
 from ..log.records import SessionFilter, SessionRecord
 from ..log.sqlite.reader import LogArchive, lock_holder
 from ..model.events import decode_event
 from ..model.session import Session
-
-__all__ = ["Ambiguous", "Archive", "lock_holder", "open_archive"]
+from ..remote.errors import NoHub
+from ..remote.hub import RemoteHub, reach
 
 PAGE = 500
 
@@ -53,3 +59,24 @@ class Archive(LogArchive):
 def open_archive(config: Config) -> Archive:
     """The stored sessions, to be opened by `async with`; also while a hub has them open."""
     return Archive(config.database)
+
+
+PATIENCE = 5.0
+"""Seconds that a hub has from taking the lock until it answers; recovery after a crash is part of that."""
+STEP = 0.03
+
+
+async def find_hub(config: Config, *, patience: float = PATIENCE) -> RemoteHub | None:
+    """The hub that runs on this home; None when none does. Raises LogLocked for one that does not answer."""
+    deadline = asyncio.get_running_loop().time() + patience
+    while True:
+        holder = lock_holder(config.database)
+        try:
+            # where there are no locks, only an answer tells
+            return await reach(config.home)
+        except NoHub:
+            if holder is None:
+                return None
+        if asyncio.get_running_loop().time() > deadline:
+            raise LogLocked(config.database, holder or None)
+        await asyncio.sleep(STEP)
