@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import get_args
 
+from pilothouse.cli.commands.sessions import WORDS
 from pilothouse.cli.output import _wrapped
-from pilothouse.cli.sessions import WORDS
 from pilothouse.model.records import SessionStatus
 from tests.support.cli import Cli, Typist
 

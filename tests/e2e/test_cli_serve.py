@@ -21,7 +21,7 @@ import pytest
 from msgspec.structs import replace
 
 from pilothouse.app.stored_sessions import find_hub
-from pilothouse.cli import service
+from pilothouse.cli.daemon import service
 from pilothouse.cli.exits import Exit
 from pilothouse.config import Config, load_config, server_settings
 from pilothouse.remote.hub import RemoteHub

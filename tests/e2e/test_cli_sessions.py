@@ -21,7 +21,7 @@ from pilothouse.acp import (
     text_block,
 )
 from pilothouse.acp.dispatch import Diagnostic
-from pilothouse.cli import sessions
+from pilothouse.cli.commands import sessions
 from pilothouse.model.events import decode_event
 from pilothouse.model.session import Session
 from tests.support.cli import PATIENCE, Cli, Typist

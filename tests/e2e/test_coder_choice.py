@@ -13,7 +13,7 @@ import pytest
 
 from pilothouse.adapters.catalog import CODER, DEMO, KNOWN
 from pilothouse.adapters.registry import Registry
-from pilothouse.cli.choosing import first_agent
+from pilothouse.cli.agent_choice import first_agent
 from pilothouse.config import Config, load_config
 from tests.support.cli import Cli
 
@@ -43,7 +43,7 @@ def test_it_is_listed(tmp_path: Path) -> None:
 def test_what_is_loaded_is_what_is_needed_by_then() -> None:
     """To answer `initialize`, no model library; for a turn, no provider's own package and no MCP."""
     code = (
-        "import sys, pilothouse.cli.agent, pilothouse.agents.coder\n"
+        "import sys, pilothouse.cli.commands.agents, pilothouse.agents.coder\n"
         "providers = ('fastmcp', 'openai', 'anthropic', 'google.genai')\n"
         "print([name for name in ('pydantic_ai', 'pydantic', *providers) if name in sys.modules])\n"
         "import pilothouse.agents.coder.turn\n"

@@ -7,7 +7,7 @@ import logging
 import sys
 from typing import Any
 
-from pilothouse.cli.logs import JsonLines, Plain
+from pilothouse.cli.daemon.background import JsonLines, Plain
 
 
 def record(message: str, *args: Any, **extra: Any) -> logging.LogRecord:

@@ -1,7 +1,7 @@
-"""The command line. One module per group of commands; exits.py has the exit codes and says what went wrong.
+"""The command line: `commands/` has one module per group of verbs, `exits` the exit codes and error messages.
 
-A command's module is imported when it is called by name, and imports what it needs where it starts, so that editors and
-scripts do not wait for what they do not use.
+A command's module is imported when the command is called, and imports its heavy parts where it starts, so that editors
+and scripts do not wait for modules that they do not use.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ __all__ = ["main"]
 
 
 MODULES = {
+    **dict.fromkeys(("adopt", "discover"), "external"),
+    **dict.fromkeys(("agent", "agents"), "agents"),
     **dict.fromkeys(("approvals", "approve", "deny"), "approvals"),
     **dict.fromkeys(("demo", "demo-agent"), "demo"),
     **dict.fromkeys(("devices", "pair", "revoke"), "devices"),
-    **dict.fromkeys(("cancel", "send"), "prompts"),
     **dict.fromkeys(("hook", "hooks"), "hooks"),
-    **dict.fromkeys(("export", "ls", "replay", "show"), "sessions"),
-    **dict.fromkeys(("archive", "delete", "rename"), "tidying"),
-    "config": "configuration",
+    **dict.fromkeys(("archive", "delete", "export", "ls", "rename", "replay", "show"), "sessions"),
+    **dict.fromkeys(("cancel", "run", "send"), "run"),
+    **dict.fromkeys(("serve", "stop"), "serve"),
 }
-"""Where commands are that have no module of their own name."""
+"""The module of each command that is not in a module of its own name."""
 
 ELSEWHERE = {
     **dict.fromkeys(("list", "ps", "sessions"), "ls"),
@@ -67,7 +68,7 @@ class Sections(Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.commands and cmd_name in self.list_commands(ctx):
-            module = import_module(f".{MODULES.get(cmd_name, cmd_name)}", __name__)
+            module = import_module(f".commands.{MODULES.get(cmd_name, cmd_name)}", __name__)
             self.add_command(getattr(module, cmd_name.replace("-", "_")))
         return super().get_command(ctx, cmd_name)
 
@@ -120,6 +121,6 @@ def main(ctx: click.Context) -> None:
     Without a command it starts the hub, as `serve` does, and opens it in the browser.
     """
     if ctx.invoked_subcommand is None:
-        from .serve import serve_and_open
+        from .commands.serve import serve_and_open
 
         serve_and_open()

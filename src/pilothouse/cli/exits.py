@@ -16,8 +16,6 @@ import click
 
 from .output import say
 
-__all__ = ["Exit", "Failure", "reported"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

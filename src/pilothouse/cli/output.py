@@ -15,18 +15,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-__all__ = [
-    "ago",
-    "complete",
-    "complete_or_end",
-    "console",
-    "escape_hidden",
-    "print_json",
-    "print_table",
-    "say",
-    "short_path",
-    "title_of_prompt",
-]
 
 T = TypeVar("T")
 

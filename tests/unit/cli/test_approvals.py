@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from pilothouse.cli import approvals as commands
+from pilothouse.cli.commands import approvals as commands
+from pilothouse.cli.commands.approvals import split_questions
 from pilothouse.cli.exits import Exit, Failure
 from pilothouse.cli.output import escape_hidden
-from pilothouse.cli.waiting import split_questions
 
 SQLITE = {
     "kind": "question",

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 from rich.console import Console
 
-from pilothouse.cli.asks import Asks, describe_stored_rule
-from pilothouse.cli.manners import Manners
-from pilothouse.cli.sides import DecisionRefused, Here, There
+from pilothouse.cli.chat.backends import DecisionRefused, Here, There
+from pilothouse.cli.chat.requests import Asks, Manners, describe_stored_rule
 from pilothouse.hub.errors import DecidedOtherwise, IllegalCommand, UnknownApproval, Unsupported
 from pilothouse.model.events import ApprovalRequestedEvent, CustomEvent, Event, UserQuestionEvent, encode_event
 from pilothouse.model.records import CommandPreview, Option, RuleOffer

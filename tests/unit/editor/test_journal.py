@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pilothouse.cli.background import Turning
+from pilothouse.cli.daemon.background import Turning
 from pilothouse.editor.hub_connection import LARGEST, open_journal
 
 RECORD = logging.LogRecord("x", logging.WARNING, "x", 1, "words", None, None)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pilothouse.cli import service
+from pilothouse.cli.daemon import service
 from pilothouse.cli.exits import Exit
 from pilothouse.config import Config, load_config, server_settings
 from pilothouse.log.errors import LogLocked

@@ -335,7 +335,7 @@ def test_another_machine_is_asked_by_tls_only() -> None:
 
 
 def test_the_hook_loads_neither_a_loop_nor_the_hub() -> None:
-    code = "import sys, pilothouse.cli, pilothouse.cli.hooks, pilothouse.remote.hook\nprint(*sys.modules)"
+    code = "import sys, pilothouse.cli, pilothouse.cli.commands.hooks, pilothouse.remote.hook\nprint(*sys.modules)"
     loaded = set(subprocess.check_output([sys.executable, "-c", code], text=True).split())
     heavy = {"asyncio", "ssl", "sqlite3", "rich", "starlette", "psutil", "pilothouse.hub", "pilothouse.app"}
     assert not loaded & heavy

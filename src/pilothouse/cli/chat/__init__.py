@@ -1,0 +1,1 @@
+"""Conversations in line mode: a session in the terminal."""

@@ -1,0 +1,1 @@
+"""The hub as a service of this machine."""
