@@ -39,9 +39,9 @@ __all__ = [
 
 
 _ELSEWHERE = {
-    "Adapter": ".adapters.base",
-    "AgentSession": ".adapters.base",
-    "AgentSpec": ".hub.link",
+    "Adapter": ".adapters.contract",
+    "AgentSession": ".adapters.contract",
+    "AgentSpec": ".hub.agent.process",
     "Hub": ".hub.hub",
 }
 

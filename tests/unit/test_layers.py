@@ -11,12 +11,13 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "pilothouse"
 LAYERS = [
-    {"acp", "offer", "locks"},
+    {"acp", "offer", "locks", "plain_files"},
     {"model"},
+    {"agents"},
     {"log", "dialects", "adapters"},
     {"hub"},
     {"server"},
-    {"agents", "web", "config", "terminal", "remote"},
+    {"web", "config", "terminal", "remote"},
     {"editor"},
     {"app"},
     {"cli"},
@@ -24,16 +25,19 @@ LAYERS = [
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 # agents are programs on the protocol library and the pure model; nothing of the hub is in them
 ONLY = {
-    "agents": {"acp", "model", "agents"},
+    "agents": {"acp", "model", "plain_files", "agents"},
     "acp": {"acp"},
     "terminal": {"model", "dialects", "terminal"},
     "config": {"model", "config"},
     "remote": {"acp", "model", "remote"},
     "offer": set(),
     "locks": set(),
+    "plain_files": set(),
     # the bridge is to start at once and to stay small: nothing of the hub or the server is in it
     "editor": {"acp", "offer", "config", "remote", "editor"},
 }
+# inside the hub as well, imports flow one way; modules beside the folders put them together
+HUB = ["errors", "recording", "client", "approvals", "agent", "mirror", "session", "external", "startup", "hub"]
 # pure parts: no I/O, no loop, no clock
 PURE = {"model", "dialects"}
 IMPURE = {"asyncio", "socket", "subprocess", "sqlite3", "threading", "time", "random", "os", "pathlib"}
@@ -43,11 +47,16 @@ def modules() -> list[Path]:
     return sorted(SOURCE.rglob("*.py"))
 
 
-def imports(path: Path) -> set[str]:
-    """Absolute names of everything a module imports, also inside functions and for type checking only."""
+def imports(path: Path, *, with_types: bool = True) -> set[str]:
+    """Absolute names of everything a module imports, even inside functions; and what only type checkers import."""
     package = ("pilothouse", *path.relative_to(SOURCE).with_suffix("").parts)
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    tree = ast.parse(path.read_text())
+    if not with_types:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+                node.body.clear()
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -84,6 +93,36 @@ def test_a_module_imports_only_from_its_own_layer_and_below(path: Path) -> None:
             raise AssertionError(f"{here} and {there} are side by side, yet {path.name} imports {name}")
         if here in ONLY:
             assert there in ONLY[here], f"{here} may import {ONLY[here]}, not {name}"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in modules() if path.is_relative_to(SOURCE / "hub")],
+    ids=lambda path: str(path.relative_to(SOURCE)),
+)
+def test_folders_of_the_hub_import_only_from_those_before(path: Path) -> None:
+    here = path.relative_to(SOURCE / "hub").with_suffix("").parts[0]
+    for name in imports(path):
+        pieces = name.split(".")
+        if pieces[:2] == ["pilothouse", "hub"] and len(pieces) > 2 and pieces[2] in HUB and here != "__init__":
+            assert HUB.index(pieces[2]) <= HUB.index(here), f"{path.relative_to(SOURCE)} imports {name}"
+
+
+def test_no_cycle_of_imports_even_inside_functions() -> None:
+    names = {path: ".".join(("pilothouse", *path.relative_to(SOURCE).with_suffix("").parts)) for path in modules()}
+    # a package only collects its modules
+    graph = {name: imports(path, with_types=False) for path, name in names.items() if path.name != "__init__.py"}
+    done: set[str] = set()
+
+    def visit(name: str, above: tuple[str, ...]) -> None:
+        assert name not in above, " -> ".join((*above[above.index(name) :], name))
+        if name not in done:
+            for other in graph[name] & graph.keys() - {name}:
+                visit(other, (*above, name))
+            done.add(name)
+
+    for name in graph:
+        visit(name, ())
 
 
 def test_pure_parts_touch_no_io() -> None:

@@ -44,8 +44,7 @@ _HOMES = {
     "errors": ("Conflict", "ConnectionLost", "NoHub", "NotFound", "Refused", "RemoteError"),
     "hub": ("RemoteHub", "connect"),
     "place": ("Place", "read_place"),
-    "session": ("RemoteSession", "RemoteTurn", "TurnEnd", "end_of"),
-    "stream": ("Stored",),
+    "session": ("RemoteSession", "RemoteTurn", "Stored", "TurnEnd", "end_of"),
 }
 _LATER = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -21,7 +21,7 @@ from .errors import HttpError, error_response
 from .http.operations import Call, Operation
 from .http.sse import wants_gzip
 
-PLACE = Path(__file__).parents[2] / "web"
+PLACE = Path(__file__).parents[1] / "web"
 INDEX = "index.html"
 ASSETS = "assets/"
 BESIDE = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...agents.claude_bridge.wire import mapping, shortened
+from ...model.loose_json import mapping, shortened
 from ...model.patches import FilePatch, parse_patch
 from ...model.tools import acp_kind, canonical_name, command_text, describe_tool_call, file_paths, todos_of
 from .store import Update

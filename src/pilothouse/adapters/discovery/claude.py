@@ -15,11 +15,12 @@ from pathlib import Path
 from ...agents.claude_bridge.records import Outline, Subagents, cli_home, find, is_id, is_message
 from ...agents.claude_bridge.replay import Replay
 from ...agents.claude_bridge.translate import Translator
-from ...agents.claude_bridge.wire import number, text
 from ...model.discovery import DiscoveredSession, DiscoveredStatus
+from ...model.loose_json import number, text
+from ...model.titles import title
+from ...plain_files import Unreadable, opened
 from .files import Glance, Json, LineStore, Translation, decoded
-from .lines import Unreadable, opened
-from .store import Owner, Update, iso, listed, moment, title
+from .store import Owner, Update, iso, listed, moment
 
 __all__ = ["ClaudeStore"]
 

@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...agents.claude_bridge.wire import items, mapping, text
 from ...model.discovery import DiscoveredSession
+from ...model.loose_json import items, mapping, text
 from .codex_rollout import Rollout, prompt_blocks, status_of, unwrapped
 from .files import Glance, LineStore, Translation
 from .store import iso, listed, moment

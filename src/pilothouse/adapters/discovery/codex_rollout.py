@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ...agents.claude_bridge.wire import count, items, mapping, text
 from ...model.discovery import DiscoveredStatus
+from ...model.loose_json import count, items, mapping, text
+from ...model.titles import without_insertions
 from .calls import Calls, diff, image, notice, patch_diffs, plan, said, text_block, text_content, thought
 from .files import Translation
-from .store import Update, moment, without_insertions
+from .store import Update, moment
 
 Json = dict[str, Any]
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from ...model.discovery import DiscoveredStatus
-from .lines import Stamp, Unreadable, opened, stamp_of
+from ...plain_files import Stamp, Unreadable, opened, stamp_of
 from .store import Problem, Reader, Step, Update
 
 PATIENCE = 1.0

@@ -21,7 +21,8 @@ from msgspec import Struct
 
 from ...model.discovery import DiscoveredSession, DiscoveredStatus
 from ...model.session import sound
-from .lines import LIMIT, Entry, Index, Line, Lines, Stamp, Unreadable, index_path, opened, stamp_of
+from ...plain_files import Stamp, Unreadable, opened, stamp_of
+from .lines import LIMIT, Entry, Index, Line, Lines, index_path
 from .store import Problem, Reader, Scan, Step, Store, Update, iso
 
 __all__ = ["Glance", "Json", "LineReader", "LineStore", "Translation", "decoded"]

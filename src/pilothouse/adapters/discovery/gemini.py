@@ -16,12 +16,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...agents.claude_bridge.wire import count, items, mapping, text
 from ...model.discovery import DiscoveredSession, DiscoveredStatus
+from ...model.loose_json import count, items, mapping, text
 from ...model.tools import canonical_name
+from ...plain_files import Stamp, Unreadable, opened, stamp_of
 from .calls import Calls, Growing, described, diff, notice, plan, said, text_content, thought
 from .files import Glance, LineReader, LineStore, Translation, decoded
-from .lines import LIMIT, Entry, Stamp, Unreadable, opened, stamp_of
+from .lines import LIMIT, Entry
 from .store import Problem, Reader, Step, Update, iso, listed, moment
 
 Json = dict[str, Any]

@@ -18,12 +18,12 @@ from typing import Any
 
 import msgspec
 
-from ...agents.claude_bridge.wire import count, items, mapping, text
 from ...model.discovery import DiscoveredSession, DiscoveredStatus
+from ...model.loose_json import count, items, mapping, text
 from ...model.tools import canonical_name
+from ...plain_files import Unreadable
 from .calls import Calls, Growing, blocks_text, diff, notice, plan, said, text_content, thought
 from .databases import Columns, MessageReader, State, Unready, is_begun, look_up, state_of
-from .lines import Unreadable
 from .store import Problem, Reader, Scan, Store, Update, iso, listed
 
 _UNTOLD = "The turn ended before the record told how the tool call ended."

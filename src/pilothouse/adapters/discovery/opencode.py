@@ -17,8 +17,8 @@ import msgspec
 from msgspec import Struct
 
 from ...model.discovery import DiscoveredSession, DiscoveredStatus
+from ...plain_files import Unreadable, opened
 from .databases import MessageReader, Unready, is_begun
-from .lines import Unreadable, opened
 from .opencode_files import Files, FilesOf, is_id
 from .opencode_parts import Conversation
 from .opencode_rows import Rows, RowsOf

@@ -14,9 +14,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ...agents.claude_bridge.wire import mapping, text
 from ...model.discovery import DiscoveredSession
-from .lines import Stamp, Unreadable, opened, stamp_of
+from ...model.loose_json import mapping, text
+from ...plain_files import Stamp, Unreadable, opened, stamp_of
 from .opencode_parts import model_of, shown_text, status_of
 from .opencode_rows import Message, decoded_object
 from .store import Problem, iso, listed

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ...agents.claude_bridge.wire import count, mapping, number, text
 from ...model.discovery import DiscoveredStatus
+from ...model.loose_json import count, mapping, number, text
 from ...model.tools import canonical_name
 from .calls import Calls, Growing, described, diff, image, notice, patch_diffs, plan, said, text_content, thought
 from .store import Update

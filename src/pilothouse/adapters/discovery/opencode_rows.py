@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ...agents.claude_bridge.wire import mapping, text
 from ...model.discovery import DiscoveredSession
+from ...model.loose_json import mapping, text
+from ...plain_files import Unreadable
 from .databases import Columns, State, look_up, state_of
-from .lines import Unreadable
 from .opencode_parts import model_of, shown_text, status_of
 from .store import Problem, iso, listed
 

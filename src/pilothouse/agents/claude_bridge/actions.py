@@ -15,7 +15,8 @@ import msgspec
 from msgspec import Struct
 
 from ...acp.errors import ConnectionClosed, RequestError
-from .wire import Line, encode_line, mapping
+from ...model.loose_json import mapping
+from .wire import Line, encode_line
 
 
 class Update(Struct, frozen=True):

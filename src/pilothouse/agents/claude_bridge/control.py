@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...acp.errors import METHOD_NOT_FOUND
+from ...model.loose_json import items, mapping, text
 from .actions import Answered, Outbox
-from .wire import Init, items, mapping, text
+from .wire import Init
 
 REMEMBERED = 100
 """Answers that may still be repeated to us."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .wire import count, items, mapping, text
+from ...model.loose_json import count, items, mapping, text
 
 WHOLE_FILE = 256 * 1024
 """Characters up to which a file is shown whole, before and after. Of a larger one only the changed passages are."""

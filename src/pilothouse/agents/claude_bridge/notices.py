@@ -14,12 +14,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from ...model.loose_json import count, items, mapping, number, text
 from .actions import META, Outbox
 from .control import Setup
 from .speech import Speech
 from .tools import Call, Calls
 from .turns import Usage, kind_of
-from .wire import HookResponse, Init, count, items, mapping, number, text
+from .wire import HookResponse, Init
 
 _STATUSES = ("pending", "in_progress", "completed")
 

@@ -17,10 +17,10 @@ from msgspec import Struct
 
 from ...acp import schema
 from ...acp.lenient import dec_hook
+from ...model.loose_json import items, mapping, shortened, text
 from .actions import Outbox
 from .control import Control
 from .tools import Call, Calls
-from .wire import items, mapping, shortened, text
 
 _SCOPES = {
     "session": "in this session",

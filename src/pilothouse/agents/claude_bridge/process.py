@@ -24,7 +24,7 @@ from ...acp.errors import ConnectionClosed
 from ...acp.framing import Oversize
 from ...acp.process import StderrTail, default_environment, describe_end, spawn, stop
 from ...acp.transport import PipeLink
-from .wire import mapping, number, text
+from ...model.loose_json import mapping, number, text
 
 VARIABLE = "PILOTHOUSE_CLAUDE"
 """Names the variable that says where the CLI is, when that is not on PATH by the name of `claude`."""

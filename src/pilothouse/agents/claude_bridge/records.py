@@ -20,9 +20,10 @@ from uuid import UUID
 
 import msgspec
 
-from ...adapters.discovery.lines import Unreadable, opened
-from ...adapters.discovery.store import without_insertions
-from .wire import decoded, items, mapping, shortened, text
+from ...model.loose_json import items, mapping, shortened, text
+from ...model.titles import without_insertions
+from ...plain_files import Unreadable, opened
+from .wire import decoded
 
 CLEAR = "/clear"
 """No title for what was begun by it."""

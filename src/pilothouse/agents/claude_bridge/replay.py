@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from ...model.loose_json import items, mapping, text
 from .actions import Update
 from .records import Activity, told, told_by_subagent
 from .tools import AGENTS
 from .translate import Translator
-from .wire import items, line_of, mapping, text
+from .wire import line_of
 
 Json = dict[str, Any]
 Subagents = Callable[[str, str], Iterable[Json]]

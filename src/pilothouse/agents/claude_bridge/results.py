@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ...model.loose_json import items, mapping, text
 from .diffs import changed_line, made, proposed
 from .tools import AGENTS, Call, locations_of
-from .wire import items, mapping, text
 
 _STOPPED = "The user doesn't want to proceed with this tool use."
 NOT_RUN = "The user rejected this tool call; it did not run."

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...model.loose_json import items, mapping, text
 from .actions import Outbox
-from .wire import items, mapping, text
 
 REMEMBERED = 2000
 """Messages that are still known; what is kept of a conversation are the last ones."""

@@ -14,10 +14,10 @@ from zlib import crc32
 
 import msgspec
 
+from ...model.loose_json import count, items, mapping, shortened, text
 from ...model.tools import acp_kind
 from .actions import Outbox
 from .diffs import Look, proposed
-from .wire import count, items, mapping, shortened, text
 
 TITLE = 160
 """Characters of a title; the input has everything."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...acp.errors import INTERNAL_ERROR, ValidationError, how_it_ended
+from ...model.loose_json import items, mapping, text
 from . import wire
 from .actions import META, Action, Ended, Failure, Outbox
 from .control import Control, Setup
@@ -23,7 +24,6 @@ from .results import decision_of, ending
 from .speech import Repeats, Speech
 from .tools import AGENTS, Calls, origin_of
 from .turns import Fault, Turns, Usage, failure_of, limit_of, prompt_content, reason_of, response_of
-from .wire import items, mapping, text
 
 UNREADABLE = 4000
 """Characters of a line that is no message which are kept."""

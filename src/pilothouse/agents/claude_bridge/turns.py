@@ -18,8 +18,9 @@ from msgspec import Struct
 
 from ...acp.errors import AUTH_REQUIRED, INTERNAL_ERROR, RESOURCE_NOT_FOUND
 from ...acp.model import to_wire
+from ...model.loose_json import count, mapping, number, text
 from .actions import Failure, Outbox
-from .wire import Result, count, failed, mapping, number, stop_reason, text
+from .wire import Result, failed, stop_reason
 
 _PARTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 

@@ -12,8 +12,8 @@ import pytest
 
 from pilothouse.adapters.discovery import databases, lines
 from pilothouse.adapters.discovery.databases import look_up, state_of
-from pilothouse.adapters.discovery.lines import Unreadable
 from pilothouse.adapters.discovery.opencode import OpenCodeStore
+from pilothouse.plain_files import Unreadable
 from tests.unit.adapters.discovery.recordings import database, read_all, rows_of
 
 ID = "ses_e1bccf051ffe4Bud8RfjMRJz4l"
