@@ -36,21 +36,6 @@ from msgspec import Struct
 
 from .model.errors import ValidationError
 
-__all__ = [
-    "AgentConfig",
-    "CoderConfig",
-    "Config",
-    "ConfigError",
-    "ServerConfig",
-    "add_agents",
-    "coder_settings",
-    "home_directory",
-    "load_config",
-    "parse_server",
-    "runs_pilothouse",
-    "server_settings",
-]
-
 S = TypeVar("S", bound=Struct)
 
 FILE = "config.toml"

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-__all__ = ["PROTOCOL_VERSION", "TOKEN_METHOD", "TOKEN_WAY", "offer"]
-
 PROTOCOL_VERSION = 1
 TOKEN_METHOD = "pilothouse-token"  # noqa: S105 - the name of a way, not a secret
 TOKEN_WAY = {

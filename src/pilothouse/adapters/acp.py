@@ -29,8 +29,6 @@ from .catalog import AgentProgram, Availability
 from .contract import Adapter, AdapterError, AgentSession, Launch, SessionHost
 from .running import RawUpdate, RunningAgent, start_agent
 
-__all__ = ["AcpAdapter"]
-
 VERSION_TIMEOUT = 5.0
 PROBE_TIMEOUT = 30.0
 LIST_PAGES = 20

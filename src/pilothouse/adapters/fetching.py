@@ -9,8 +9,6 @@ from pathlib import PurePath
 
 from msgspec import Struct
 
-__all__ = ["FETCH_TIMEOUT", "PATIENCE", "Fetch", "fetch_of"]
-
 PATIENCE = 2.0
 """Seconds without an answer after which somebody is told what is being waited for."""
 FETCH_TIMEOUT = 300.0

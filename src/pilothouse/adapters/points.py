@@ -14,8 +14,6 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, TypeVar
 
-__all__ = ["GLANCE", "WANTED", "LoadError", "LoadLate", "installed_points", "load_point"]
-
 GLANCE = 5.0
 """Seconds that a package may take to be imported when all are looked at."""
 WANTED = 30.0

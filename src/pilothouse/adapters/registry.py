@@ -18,8 +18,6 @@ from .catalog import KNOWN, AgentProgram
 from .contract import Adapter, AdapterError, Launch, SessionHost
 from .points import GLANCE, WANTED, LoadError, LoadLate, installed_points, load_point
 
-__all__ = ["GROUP", "Registered", "Registry"]
-
 GROUP = "pilothouse.adapters"
 
 Origin = Literal["config", "package", "known"]

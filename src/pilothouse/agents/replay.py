@@ -38,8 +38,6 @@ from ..acp import (
     run_agent,
 )
 
-__all__ = ["Recording", "ReplayAgent", "Step", "Turn", "serve"]
-
 FORMS = "elicitation/create"
 
 

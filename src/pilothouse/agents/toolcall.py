@@ -21,8 +21,6 @@ from ..acp import (
 )
 from ..acp.contrib import ToolCallTracker
 
-__all__ = ["Send", "ToolCall"]
-
 PACE = 0.1
 """Seconds between two updates with what a call has streamed. Each has all of it."""
 

@@ -18,8 +18,6 @@ from ..hub.hub import Hub
 from .composition import agent_specs, registry
 from .probing.report import recall_probes
 
-__all__ = ["AgentList", "describe_agents"]
-
 FRESH = 15.0
 """Seconds for which what was found out holds: agents are installed while a hub runs, but not often."""
 ORDER = {"installed": 0, "on demand": 1, "missing": 3}

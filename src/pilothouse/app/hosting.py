@@ -23,8 +23,6 @@ from ..model.discovery import StartSessionOptions
 from ..model.errors import ValidationError
 from ..model.events import Event, decode_event
 
-__all__ = ["HubAgentSession", "HubHost"]
-
 logger = logging.getLogger(__name__)
 
 

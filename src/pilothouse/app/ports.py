@@ -16,8 +16,6 @@ from msgspec import Struct
 
 from ..config import ServerConfig
 
-__all__ = ["Bound", "CannotListen", "bind", "file_path", "unusable"]
-
 
 class CannotListen(Exception):
     """The hub cannot be served there; the message says why and what would help."""

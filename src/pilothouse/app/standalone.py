@@ -15,8 +15,6 @@ from ..server.acp.server import AcpFace
 from ..server.auth.callers import ADMIN, Caller
 from .composition import agent_specs
 
-__all__ = ["serve_standalone"]
-
 EDITOR = Caller(name="editor", scopes=ADMIN)
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import click
 
-__all__ = ["Group", "summary"]
-
 
 class Group(click.Group):
     """A group that lists its commands with the first sentence of each, never cut."""

@@ -35,8 +35,6 @@ from .requests import (
 )
 from .views import UNKNOWN, UPDATE, View, Views
 
-__all__ = ["Bridge", "Line"]
-
 Line = bytes | Oversize
 ACTIVE = frozenset({"running", "thinking", "waiting_for_approval", "waiting_for_input"})
 """Statuses of a session in which a turn is under way."""

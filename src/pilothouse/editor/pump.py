@@ -17,8 +17,6 @@ from ..acp.transport import Link
 from .bridge import Bridge, Line
 from .hub_connection import NoHub, Reaching
 
-__all__ = ["Pump"]
-
 HIGH_WATER = 1 << 20
 """Bytes that may wait for the editor before no more is read from the hub."""
 HELD = 64 << 20

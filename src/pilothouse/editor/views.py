@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Raw, Struct
 
-__all__ = ["UNKNOWN", "UPDATE", "View", "Views", "key_of"]
-
 UPDATE = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"'
 """How every update of a hub begins; the session's id follows."""
 MORE = b',"more":true}'

@@ -13,24 +13,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = [
-    "HARMLESS_VARIABLES",
-    "SHELLS",
-    "CommandAct",
-    "CommandLine",
-    "Effects",
-    "FileEdit",
-    "apply_edits",
-    "command_from_text",
-    "command_from_words",
-    "core_of_edit",
-    "extra_variables",
-    "format_act",
-    "join_words",
-    "merge_effects",
-    "normalize_text",
-]
-
 # -- commands -----------------------------------------------------------------------------------------------------
 
 HARMLESS_VARIABLES: frozenset[tuple[str, str]] = frozenset(

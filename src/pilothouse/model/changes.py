@@ -15,18 +15,6 @@ from .records import ChangeType, FileChange
 from .tools import file_paths
 from .tools.inputs import PATH_KEYS, paths_under
 
-__all__ = [
-    "TEXT_LIMIT",
-    "Replacement",
-    "content_of",
-    "diff_change",
-    "edit_changes",
-    "find_replacements",
-    "merged",
-    "patch_changes",
-    "report_changes",
-]
-
 _OLD = ("old_string", "oldString", "old_str", "oldText", "old_text", "before")
 _NEW = ("new_string", "newString", "new_str", "newText", "new_text", "after", "new_source", "newSource")
 _WHOLE = ("content", "contents", "file_text", "fileText")

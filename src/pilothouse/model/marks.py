@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["HUB"]
-
 HUB = "PILOTHOUSE_HUB"
 """The variable by which a hub marks what it starts, so that a later one finds what a dead one left, and nobody takes it
 for somebody else's; its value is the hub's id."""

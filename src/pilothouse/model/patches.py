@@ -20,18 +20,6 @@ from ..acp.naming import camel
 from .diffs import unified_diff
 from .tools import relative_path
 
-__all__ = [
-    "FilePatch",
-    "Hunk",
-    "Patch",
-    "PatchError",
-    "PatchedFile",
-    "apply",
-    "parse_patch",
-    "patched_files",
-    "read_patched_files",
-]
-
 PatchKind = Literal["add", "update", "delete", "move"]
 _LETTERS = {"add": "A", "update": "M", "delete": "D", "move": "M"}
 

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias
 
-__all__ = ["Finder", "fully_matching", "matching", "searching"]
-
 Finder: TypeAlias = Callable[[str], re.Match[str] | None]
 
 

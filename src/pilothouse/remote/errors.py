@@ -14,8 +14,6 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["Conflict", "ConnectionLost", "NoHub", "NotFound", "Refused", "RemoteError", "refusal"]
-
 
 class RemoteError(Exception):
     """Base of what a client of a hub may have to deal with."""

@@ -14,8 +14,6 @@ from .http import Address, Client, address_of_url, segment
 from .place import Place, read_place
 from .session import RemoteSession, decide
 
-__all__ = ["RemoteHub", "connect", "find_address", "reach"]
-
 NAME = "cli"
 DISCOVERY = 60.0
 ADOPTION = 180.0

@@ -17,17 +17,6 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-__all__ = [
-    "Place",
-    "acp_path",
-    "clear_place",
-    "is_private",
-    "read_place",
-    "remove_place",
-    "socket_path",
-    "write_place",
-]
-
 FILE = "hub.json"
 SOCKET = "hub.sock"
 ACP_SOCKET = "acp.sock"

@@ -16,8 +16,6 @@ from ..model.records import TextContent
 from .drawing import Blocks, Prose, Trimmed, size_of
 from .printing import Printer
 
-__all__ = ["Speech"]
-
 OPEN_TEXT = 1500
 """Characters that are shown of a block while it grows."""
 

@@ -14,22 +14,6 @@ from ...model.patches import FilePatch, parse_patch
 from ...model.tools import acp_kind, canonical_name, command_text, describe_tool_call, file_paths, todos_of
 from .store import Update
 
-__all__ = [
-    "Calls",
-    "Growing",
-    "blocks_text",
-    "described",
-    "diff",
-    "image",
-    "notice",
-    "patch_diffs",
-    "plan",
-    "said",
-    "text_block",
-    "text_content",
-    "thought",
-]
-
 TITLE = 160
 REMEMBERED = 20_000
 """Calls that ended and are still known: some records repeat all of a session's calls."""

@@ -22,8 +22,6 @@ from ...plain_files import Unreadable, opened
 from .files import Glance, Json, LineStore, Translation, decoded
 from .store import Owner, Update, iso, listed, moment
 
-__all__ = ["ClaudeStore"]
-
 PROCESSES = 1000
 """Files of processes that are looked at."""
 _STATUS: Mapping[str, DiscoveredStatus] = {"busy": "running", "waiting": "waiting", "idle": "idle"}

@@ -18,8 +18,6 @@ from .codex_rollout import Rollout, prompt_blocks, status_of, unwrapped
 from .files import Glance, LineStore, Translation
 from .store import iso, listed, moment
 
-__all__ = ["CodexStore"]
-
 Json = dict[str, Any]
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -25,8 +25,6 @@ from ...plain_files import Stamp, Unreadable, opened, stamp_of
 from .lines import LIMIT, Entry, Index, Line, Lines, index_path
 from .store import Problem, Reader, Scan, Step, Store, Update, iso
 
-__all__ = ["Glance", "Json", "LineReader", "LineStore", "Translation", "decoded"]
-
 HEAD = 64 * 1024
 TAIL = 64 * 1024
 WIDE = 2**20

@@ -26,8 +26,6 @@ from .processes import SLACK, Holder, Listed, end_process, find_holders, seconds
 from .store import Problem, Reader, Scan, Store
 from .watcher import Watcher
 
-__all__ = ["Finder", "Found"]
-
 logger = logging.getLogger(__name__)
 
 PATIENCE = 20.0

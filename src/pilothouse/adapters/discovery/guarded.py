@@ -20,8 +20,6 @@ from ...model.commands import Command
 from ...model.events import Event
 from ..contract import AdapterError, AgentSession, OnEvent, Stop
 
-__all__ = ["GuardedSession", "OwnLoop", "apart", "aside", "guarded_stop", "reason_of"]
-
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")

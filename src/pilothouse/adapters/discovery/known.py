@@ -21,8 +21,6 @@ from .finder import Finder
 from .guarded import reason_of
 from .store import Problem, Store
 
-__all__ = ["GROUP", "STORES", "load_stores", "make_finder"]
-
 logger = logging.getLogger(__name__)
 
 GROUP = "pilothouse.stores"

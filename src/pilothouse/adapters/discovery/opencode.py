@@ -24,8 +24,6 @@ from .opencode_parts import Conversation
 from .opencode_rows import Rows, RowsOf
 from .store import Problem, Reader, Scan, Store
 
-__all__ = ["OpenCodeStore"]
-
 CATALOGUE = 64 * 2**20
 """Bytes of the list of models beyond which it is not read."""
 

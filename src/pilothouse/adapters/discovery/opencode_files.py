@@ -21,8 +21,6 @@ from .opencode_parts import model_of, shown_text, status_of
 from .opencode_rows import Message, decoded_object
 from .store import Problem, iso, listed
 
-__all__ = ["Files", "FilesOf", "is_id"]
-
 LARGE = 32 * 2**20
 """Bytes of a file beyond which it is not read."""
 PAGE = 50

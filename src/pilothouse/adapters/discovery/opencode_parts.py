@@ -16,8 +16,6 @@ from ...model.tools import canonical_name
 from .calls import Calls, Growing, described, diff, image, notice, patch_diffs, plan, said, text_content, thought
 from .store import Update
 
-__all__ = ["Conversation", "model_of", "shown_text", "status_of"]
-
 Json = dict[str, Any]
 
 REJECTED = "The user rejected permission"

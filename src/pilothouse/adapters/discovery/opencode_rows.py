@@ -22,8 +22,6 @@ from .databases import Columns, State, look_up, state_of
 from .opencode_parts import model_of, shown_text, status_of
 from .store import Problem, iso, listed
 
-__all__ = ["Message", "Rows", "RowsOf", "decoded_object"]
-
 PAGE = 50
 """Messages that are told in a step."""
 OVERLAP = 5000

@@ -25,8 +25,6 @@ from ..contract import Adapter, OnDiscovery, Stop
 from .guarded import OwnLoop, aside, guarded_stop, reason_of
 from .store import Owner, Store
 
-__all__ = ["Watcher"]
-
 logger = logging.getLogger(__name__)
 
 LOOK = 2.0

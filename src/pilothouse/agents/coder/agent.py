@@ -60,8 +60,6 @@ from . import modes
 from .host import Host, Options
 from .session import History, Prompt, Session, Settings
 
-__all__ = ["CoderAgent", "serve"]
-
 METHOD = "model"
 LEISURE = 0.3
 """Seconds after which a session that was opened is there to stay."""

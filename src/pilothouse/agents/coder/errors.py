@@ -18,8 +18,6 @@ from ...acp.errors import AUTH_REQUIRED, INTERNAL_ERROR
 from ..commands import Failure
 from .models import NoKey
 
-__all__ = ["BROKEN_OFF", "explain", "is_overflow", "is_passing", "is_refusal", "kind_of", "window_of"]
-
 _CLASSES: tuple[tuple[type[Exception], str], ...] = (
     (exceptions.ModelContextWindowExceededError, "context_overflow"),
     (exceptions.ModelAuthenticationError, "auth_required"),

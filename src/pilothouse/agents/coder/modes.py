@@ -20,8 +20,6 @@ from ...acp import (
 from . import models as names
 from .session import Session
 
-__all__ = ["AS_IT_IS", "DEFAULT", "MODES", "THINKING", "acts", "config_options", "mode_state", "offers", "set_option"]
-
 DEFAULT: Final = "code"
 MODES: Final = (
     SessionMode(id="ask", name="Ask", description="Answers questions: reads and searches, changes nothing."),

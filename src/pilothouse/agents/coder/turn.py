@@ -44,8 +44,6 @@ from .session import Session
 from .work import Call, Speech, Work
 from .worker import context_window, limits, worker
 
-__all__ = ["Turn"]
-
 TITLE = 80
 STOPS: dict[str | None, StopReason] = {"length": "max_tokens", "content_filter": "refusal"}
 """How the model says that it did not end by itself."""

@@ -48,8 +48,6 @@ from .status import config_options, mode_state, set_option
 from .store import Session, Settings, Store
 from .turn import Cancelled, Host, Turn
 
-__all__ = ["DemoAgent", "serve"]
-
 
 class DemoAgent(SessionAgent[Session]):
     """The scripted agent. `output` is the stream of its connection, for the command that makes noise on it."""

@@ -21,8 +21,6 @@ from ...acp import SessionInfo
 from ...acp.model import encode
 from ..sessions import Transcript, moment
 
-__all__ = ["History", "Session", "Settings", "Store"]
-
 SESSION_ID = re.compile(r"demo-\d+-[0-9a-f]{8}")
 
 

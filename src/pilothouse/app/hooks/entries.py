@@ -20,8 +20,6 @@ from typing import Any
 
 from ..editors.jsonc import JsoncError, add_item, parse, put, table, take, take_item
 
-__all__ = ["DAY", "EVENT", "Found", "added", "depth", "entry", "found", "runs_hook", "switched_off", "without"]
-
 EVENT = "PermissionRequest"
 HOOKS = "hooks"
 OFF = "disableAllHooks"

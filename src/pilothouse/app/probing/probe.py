@@ -23,8 +23,6 @@ from .report import Mask, Outcome, Report, Row, claimed, judged
 from .steps import STEPS, Step, auth
 from .talk import SHOWN, Talk, Untried, short
 
-__all__ = ["Probe"]
-
 MOST = 300
 """Characters of what a row says, and of its evidence."""
 

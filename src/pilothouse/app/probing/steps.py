@@ -19,8 +19,6 @@ from .client import COMMAND, NOTE, WORD, Ask
 from .report import Outcome
 from .talk import Talk, Untried, mapping, objects, short
 
-__all__ = ["STEPS", "Step"]
-
 STIR = 10.0
 """Seconds for an agent to begin what is then cancelled; one that thinks silently is cancelled all the same."""
 

@@ -26,8 +26,6 @@ from ...model.capabilities import Features
 from ...model.marks import HUB
 from .client import FILE, NOTE, ProbeClient, Script
 
-__all__ = ["Talk", "Untried", "mapping", "objects", "short"]
-
 STARTS = 6
 """How often an agent is started that dies or hangs again and again."""
 TIDYING = 3.0

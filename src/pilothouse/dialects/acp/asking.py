@@ -31,8 +31,6 @@ from .effects import (
 )
 from .outcomes import file_changes
 
-__all__ = ["describe_unshown_content", "headline", "preview", "question"]
-
 _LONGEST = 200
 _MOST_LISTED = 5
 """Parts of a request's content that a note lists."""

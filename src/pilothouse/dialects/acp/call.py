@@ -13,22 +13,6 @@ from ...model.session import Text
 from ...model.tools import canonical_name, command_text, identify
 from ...model.tools.commands import parse_json_input
 
-__all__ = [
-    "ENDED",
-    "Call",
-    "as_input",
-    "asked_view",
-    "brings_other_effects",
-    "diffs_in",
-    "failure",
-    "is_new",
-    "known_input",
-    "locations",
-    "named_terminals",
-    "parent_of",
-    "terminal_piece",
-]
-
 ENDED = {"completed", "failed"}
 OPEN = {"pending", "in_progress"}
 MOST_NAMES = 4

@@ -56,8 +56,6 @@ from .call import (
 from .effects import commands_of, effects_of, has_only_title, level_by_title, risk_of
 from .stream import Stream, Terminal, Terminals
 
-__all__ = ["Calls", "EndedEffects"]
-
 _encode = msgspec.json.Encoder().encode
 
 PIECE = 64 * 1024

@@ -47,26 +47,6 @@ from ..texts import shorten_middle
 from .call import Call, diffs_in, known_input
 from .content import block_text
 
-__all__ = [
-    "NOT_SHOWN",
-    "FoundCommands",
-    "NamedFiles",
-    "absolute_path",
-    "commands_of",
-    "edits_of",
-    "effects_of",
-    "find_named_files",
-    "format_line",
-    "has_only_title",
-    "judged_input",
-    "level_by_title",
-    "list_named_paths",
-    "list_other_edits",
-    "list_patched",
-    "prose_of",
-    "risk_of",
-]
-
 NOT_SHOWN = "The agent did not show its command."
 _EDITOR_VERBS = frozenset({"view", "create", "str_replace", "insert", "undo_edit", "write"})
 _FENCE_START = re.compile(r"[ \t]*(`{3,}|~{3,})")

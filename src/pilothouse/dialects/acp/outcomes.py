@@ -38,16 +38,6 @@ from ...model.tools import command_text, file_paths, patch_text
 from .call import Call
 from .content import block_text
 
-__all__ = [
-    "exit_code",
-    "file_changes",
-    "git_operations",
-    "output_text",
-    "signal_name",
-    "structured_output",
-    "web_operation",
-]
-
 MATCHES = 200
 """Search hits kept in structured output; the text has them all."""
 SUMMARY = 500

@@ -41,8 +41,6 @@ from ...model.events import (
 from ...model.tools import acp_kind, kind_of_category
 from .content import UNDECODABLE, to_block
 
-__all__ = ["Projector", "to_updates"]
-
 _encode = msgspec.json.Encoder().encode
 Made = list[dict[str, Any]]
 _check = msgspec.json.Decoder(schema.SessionUpdate, dec_hook=dec_hook).decode

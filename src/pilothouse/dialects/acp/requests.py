@@ -35,8 +35,6 @@ from ...model.tools.commands import find_commands, list_other_members
 from ..texts import fenced, shorten_middle, title_of
 from .content import mapping
 
-__all__ = ["elicitation_mode", "elicitation_request", "permission_request"]
-
 _encode = msgspec.json.Encoder().encode
 _permission = msgspec.json.Decoder(schema.RequestPermissionRequest, dec_hook=dec_hook).decode
 _elicitation = msgspec.json.Decoder(schema.CreateElicitationRequest, dec_hook=dec_hook).decode

@@ -28,8 +28,6 @@ from .call import parent_of
 from .content import PIECES, to_content
 from .stream import Stream
 
-__all__ = ["CHUNKS", "Speech"]
-
 CHUNKS: dict[type, str] = {
     schema.AgentMessageChunk: "assistant",
     schema.UserMessageChunk: "user",

@@ -80,8 +80,6 @@ from .effects import (
 from .stream import Stream
 from .updates import Updates, rate_limit
 
-__all__ = ["Requested", "Translator"]
-
 LONGEST_PROSE = 4000
 """Characters of an agent's own text in a note; the middle of a longer one is left out."""
 

@@ -38,8 +38,6 @@ from ...model.tools import kind_of_category, packet_kind
 from ..acp.content import to_block
 from .updates import Made, packet_from_error, packet_from_interruption, packet_from_result, packet_from_update
 
-__all__ = ["Projector", "packets_from_event"]
-
 INTERRUPTED = "The turn was interrupted: the hub, or its agent, was stopped or died. Prompt again to go on."
 
 _decode = msgspec.json.Decoder().decode

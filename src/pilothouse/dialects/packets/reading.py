@@ -33,8 +33,6 @@ from .shapes import (
 )
 from .updates import packet_from_update
 
-__all__ = ["PACKETS", "read_packet", "write_packet"]
-
 PACKETS: dict[str, type[Packet]] = {
     cls.TYPE: cls
     for cls in (

@@ -11,15 +11,6 @@ from typing import Any
 from ...model.tools import PACKET_KINDS, packet_kind
 from .shapes import TYPE_OF_UPDATE
 
-__all__ = [
-    "Made",
-    "packet_from_error",
-    "packet_from_interruption",
-    "packet_from_result",
-    "packet_from_update",
-    "stop_reason",
-]
-
 Made = dict[str, Any]
 
 # -- updates -------------------------------------------------------------------------------------------------------

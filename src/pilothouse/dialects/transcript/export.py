@@ -40,8 +40,6 @@ from .entries import (
 )
 from .view import transcript
 
-__all__ = ["to_json", "to_markdown"]
-
 _DEFAULT = Limits()
 
 

@@ -23,8 +23,6 @@ from .rules import Policy, Rule, check_rule, compile_policy, cover_path, parse_p
 from .scripts import MAYBE, Judge, mentions_denied, script_denied, shown
 from .web import fetched_origin, mentions_origin, parse_origin
 
-__all__ = ["Decision", "decide"]
-
 Outcome = Literal["allow", "deny", "ask"]
 Rules = tuple[Rule, ...]
 

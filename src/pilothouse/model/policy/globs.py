@@ -16,17 +16,6 @@ import unicodedata
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = [
-    "CommandGlob",
-    "PathGlob",
-    "WordGlob",
-    "command_glob",
-    "generous",
-    "path_glob",
-    "tool_name_matches",
-    "word_glob",
-]
-
 # unquoted, these join, substitute or redirect: a pattern names one command and nothing else
 _OPERATORS = frozenset(";&|<>()`$\n\r\0")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=", re.ASCII)

@@ -25,8 +25,6 @@ from .places import place
 from .rules import Effect, Rule
 from .web import fetched_origin
 
-__all__ = ["describe_rule", "offer_rules", "rule_of_offer"]
-
 MAX_COMMAND = 16_000
 """Characters of a command that a stored rule may hold."""
 _BECAUSE = ", because "

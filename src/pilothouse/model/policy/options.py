@@ -7,8 +7,6 @@ it. `x?` records that `x` was looked at and found harmless, also where it is the
 
 from __future__ import annotations
 
-__all__ = ["TABLE"]
-
 TABLE = r"""
 # version control
 git: /^[\w+-]+:: --output --ext-diff --upload-pack --receive-pack --exec-path --config-env --git-dir --work-tree

@@ -19,16 +19,6 @@ from typing import NamedTuple
 
 from .options import TABLE
 
-__all__ = [
-    "ALWAYS_LISTENING",
-    "COVERED_SUBCOMMANDS",
-    "INTERPRETERS",
-    "READERS",
-    "delegate",
-    "sharp_part",
-    "subcommand_index",
-]
-
 
 def names(text: str) -> frozenset[str]:
     """The blank-separated names in a text."""

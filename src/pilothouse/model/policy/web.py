@@ -16,8 +16,6 @@ from urllib.parse import unquote
 
 from ..tools.names import spelling
 
-__all__ = ["fetched_origin", "mentions_origin", "parse_origin", "url_origin"]
-
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _AUTHORITY = re.compile(
     rf"(?P<scheme>https?)://(?P<host>{_LABEL}(?:\.{_LABEL})*|\[[0-9a-f:.]{{2,45}}\])(?::(?P<port>[1-9][0-9]{{0,4}}))?",

@@ -17,8 +17,6 @@ from .items import Artifact, CallStatus, Compaction, Custom, Plan, ToolCall
 from .messages import finish
 from .state import State, Turn
 
-__all__ = ["HANDLERS", "close_all", "plan_of"]
-
 
 def close_all(state: State, status: CallStatus, timestamp: str) -> None:
     """The turn is over, or its agent is gone: what is open ends now. Each item is closed once, so this is paid for."""

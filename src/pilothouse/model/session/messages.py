@@ -23,8 +23,6 @@ from ..records import MessageContent, TextContent
 from .items import Block, Message, Text, TextRun, Thought, as_block
 from .state import State
 
-__all__ = ["HANDLERS", "finish", "take_pieces"]
-
 
 def finish(state: State, item: Message | Thought, timestamp: str) -> None:
     """Nothing more is expected of it."""

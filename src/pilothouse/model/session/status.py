@@ -14,8 +14,6 @@ from ..errors import ValidationError
 from ..events import CustomEvent, Event, MessageStartEvent, SessionErrorEvent, SessionStatusChangedEvent
 from ..records import SessionStatus
 
-__all__ = ["ACTIVE", "MOVES", "STATUSES", "TRANSITIONS", "WAITING", "Move", "can_move", "check_move", "status_after"]
-
 STATUSES: tuple[SessionStatus, ...] = get_args(SessionStatus)
 
 

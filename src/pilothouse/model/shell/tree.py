@@ -39,8 +39,6 @@ from .redirects import attached, redirect
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["HANDLERS", "MAX_LENGTH", "Unwrap", "Walker"]
-
 MAX_LENGTH = 65_536
 MAX_DEPTH = 48  # of syntax
 MAX_NESTING = 6  # of scripts inside scripts

@@ -16,28 +16,6 @@ import msgspec
 
 from ..acts import SHELLS, CommandLine, command_from_text, command_from_words, join_words
 
-__all__ = [
-    "COMMAND_KEYS",
-    "DIRECTORY_MEMBERS",
-    "VARIABLE_MEMBERS",
-    "ShownCommand",
-    "find_commands",
-    "find_other_texts",
-    "find_settings",
-    "find_texts",
-    "is_act_member",
-    "is_empty",
-    "is_file_member",
-    "is_nested_command",
-    "is_program_input",
-    "is_remark",
-    "is_significant_member",
-    "is_significant_value",
-    "list_other_members",
-    "parse_json_input",
-    "simplify_key",
-]
-
 COMMAND_KEYS = ("command", "cmd", "script", "commandLine", "command_line", "shell_command", "bash_command", "argv")
 _ONE = frozenset(key.replace("_", "").lower() for key in COMMAND_KEYS)
 _SEVERAL = frozenset({"commands", "cmds", "scripts", "shellcommands", "commandlines", "bashcommands"})

@@ -43,8 +43,6 @@ from ..host import Grant
 from ..work import Work
 from .texts import cut
 
-__all__ = ["Servers"]
-
 START = 30.0
 """Seconds that a server has to start."""
 STOP = 5.0

@@ -20,8 +20,6 @@ from ...commands import Child, Failure
 from ..work import Work
 from .texts import cut, fenced
 
-__all__ = ["glob", "grep"]
-
 PROGRAM = str(Path(__file__).with_name("finder.py"))
 SECONDS = 30.0
 """After which the program is ended; one that gets on at all ends a little earlier with what it has."""

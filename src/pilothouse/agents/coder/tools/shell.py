@@ -12,8 +12,6 @@ from ..host import Grant
 from ..work import Work
 from .texts import cut, fenced
 
-__all__ = ["bash"]
-
 CHARACTERS = 30_000
 SECONDS = 120
 MOST_SECONDS = 600

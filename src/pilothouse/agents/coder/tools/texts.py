@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["cut", "fenced"]
-
 
 def fenced(text: str) -> str:
     """A text as a block of Markdown, whatever is in it."""
