@@ -211,8 +211,7 @@ async def followers_way(word: str, count: int) -> dict[str, float]:
 
 
 async def replay_way(word: str, count: int) -> dict[str, float]:
-    from pilothouse.log.sqlite.log.log import SQLiteLog
-
+    from pilothouse.log.sqlite.log import SQLiteLog
     from pilothouse.model.events import create_event
 
     with tempfile.TemporaryDirectory() as home:

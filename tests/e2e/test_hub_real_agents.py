@@ -15,11 +15,11 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from pilothouse.hub.session.session.prompt_queue import TurnResult
-from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.hub import Hub
+from pilothouse.hub.session.prompt_queue import TurnResult
+from pilothouse.hub.session.session import HubSession
 from pilothouse.model.events import Event
 from pilothouse.model.policy import parse_policy
 from tests.support.hubs import check, facts, history, said, until

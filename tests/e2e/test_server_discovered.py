@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pilothouse.server.auth.guard.secrets import digest
 
 from pilothouse.adapters.contract import AdapterError
 from pilothouse.hub.errors import UnknownAgent
@@ -17,6 +16,7 @@ from pilothouse.hub.external.writer_lock import Leases
 from pilothouse.log.records import Device
 from pilothouse.model.discovery import DiscoveredSession
 from pilothouse.model.events import utc_now
+from pilothouse.server.auth.secrets import digest
 from tests.support.http_client import Answer, Client
 from tests.support.hubs import PATIENCE
 from tests.support.lanes import lane

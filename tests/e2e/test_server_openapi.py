@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import pytest
 from jsonschema import Draft202012Validator
-from pilothouse.server.auth.guard.callers import SCOPES
 
 from pilothouse.server.app import OPERATIONS
+from pilothouse.server.auth.callers import SCOPES
 from pilothouse.server.http.openapi import document
 from pilothouse.server.http.operations import Operation
 from tests.support.http_client import Answer, Client

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.agents.demo.script import COMMANDS
 from pilothouse.dialects.packets import packet_type, read_packet, write_packet
+from pilothouse.hub.session.session import HubSession
 from pilothouse.model.events import ApprovalRequestedEvent, UserQuestionEvent
 from tests.support.front_end import FrontEnd
 from tests.support.hubs import PATIENCE

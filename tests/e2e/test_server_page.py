@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pilothouse.server.auth.guard.callers import SCOPES
 
+from pilothouse.server.auth.callers import SCOPES
 from pilothouse.server.page import page_files, stylesheet
 from tests.support.http_client import PATIENCE, Answer, Client
 from tests.support.servers import Served, serving

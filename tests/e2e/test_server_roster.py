@@ -6,10 +6,9 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from pilothouse.server.auth.guard.secrets import digest
-
 from pilothouse.log.records import Device
 from pilothouse.model.events import utc_now
+from pilothouse.server.auth.secrets import digest
 from pilothouse.server.ws.session_list_feed import APART
 from tests.support.lanes import Consumer, lane
 from tests.support.servers import serving

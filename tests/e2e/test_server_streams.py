@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pilothouse.hub.session.session.session import HubSession
 
+from pilothouse.hub.session.session import HubSession
 from pilothouse.log.errors import LogFull
 from pilothouse.server.limits import Limits
 from tests.support.http_client import Frame, Stream, parse_frame

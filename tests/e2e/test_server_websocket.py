@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pilothouse.server.auth.guard.secrets import digest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from pilothouse.log.records import Device
 from pilothouse.model.events import utc_now
+from pilothouse.server.auth.secrets import digest
 from pilothouse.server.limits import Limits
 from pilothouse.server.ws import stream as websocket_module
 from tests.support.hubs import until

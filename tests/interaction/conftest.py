@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.adapters.catalog import PermissionBehavior, claude_code
 from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.hub import Hub
+from pilothouse.hub.session.session import HubSession
 from tests.support.rogue import rogue_hub
 from tests.unit.adapters.claude.driving import fake_cli
 

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from pilothouse.hub.approvals.approvals.approvals import Approvals
-from pilothouse.hub.approvals.approvals.authorization import Authorization
-from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.adapters.catalog import PermissionBehavior
+from pilothouse.hub.approvals.approvals import Approvals
+from pilothouse.hub.approvals.authorization import Authorization
 from pilothouse.hub.client.terminals import Terminals
 from pilothouse.hub.client.workspace import Workspace
 from pilothouse.hub.errors import IllegalCommand, NotStored
 from pilothouse.hub.hub import Hub
 from pilothouse.hub.recording.recorder import Recorder
+from pilothouse.hub.session.session import HubSession
 from pilothouse.log.errors import LogError
 from pilothouse.model.events import ApprovalRequestedEvent
 from pilothouse.model.records import CommandPreview

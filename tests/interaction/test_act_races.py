@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 import pytest
 from msgspec import Raw
-from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.acp.errors import ConnectionClosed, RequestError
 from pilothouse.hub.agent import client_requests as serving
@@ -22,6 +21,7 @@ from pilothouse.hub.client.workspace import Workspace
 from pilothouse.hub.errors import HubError
 from pilothouse.hub.hub import Hub
 from pilothouse.hub.recording.rules import StandingRules
+from pilothouse.hub.session.session import HubSession
 from pilothouse.model.policy import Rule, parse_policy
 from tests.support.hubs import PATIENCE, approval_asked, facts, history, until
 from tests.support.rogue import REFUSED, Tally, ask, deny, do, rogue_hub, run_turn

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.adapters.catalog import PermissionBehavior
 from pilothouse.dialects.acp.requests import permission_request
 from pilothouse.hub.errors import HubError
 from pilothouse.hub.hub import Hub
+from pilothouse.hub.session.session import HubSession
 from pilothouse.model.policy import parse_policy
 from tests.support.hubs import approval_asked, facts, history
 from tests.support.rogue import REFUSED, Tally, Turn, ask, deny, do, rogue_hub, run_turn

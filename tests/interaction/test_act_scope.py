@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pilothouse.hub.approvals.approvals.authorization import Authorization
-from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.adapters.catalog import PermissionBehavior
+from pilothouse.hub.approvals.authorization import Authorization
 from pilothouse.hub.client.refusals import CannotStart
 from pilothouse.hub.client.terminals import Terminals
 from pilothouse.hub.hub import Hub
+from pilothouse.hub.session.session import HubSession
 from pilothouse.model.events import ApprovalRequestedEvent, CustomEvent
 from pilothouse.model.policy import parse_policy
 from tests.support.hubs import approval_asked, check, history, until

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pilothouse.server.acp.websocket.lines import LineListener
 
 from pilothouse.acp.transport import MemoryLink, memory_pair
 from pilothouse.editor import hub_connection as reaching_module
@@ -21,6 +20,7 @@ from pilothouse.editor.hub_connection import NoHub, Reaching
 from pilothouse.editor.pump import Pump
 from pilothouse.editor.requests import request_ids
 from pilothouse.remote.place import Place, write_place
+from pilothouse.server.acp.lines import LineListener
 from pilothouse.server.limits import Limits
 from pilothouse.server.listener import local_socket
 from tests.support.servers import Served, serving

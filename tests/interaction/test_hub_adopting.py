@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.errors import AgentFailed, Held, HubError, IllegalCommand, UnknownAgent, Unsupported
 from pilothouse.hub.external.writer_lock import Leases
 from pilothouse.hub.hub import Hub
+from pilothouse.hub.session.session import HubSession
 from pilothouse.model.discovery import DiscoveredSession, SessionDiscoveryEvent
 from tests.support.hubs import PATIENCE, check, facts, history, odd, said, until
 from tests.support.records import Holders, append, finder, holder_of, program, says, write_record

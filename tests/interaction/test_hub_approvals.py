@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from pilothouse.hub.approvals.approvals.approvals import Approvals
-from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.adapters.catalog import PermissionBehavior
+from pilothouse.hub.approvals.approvals import Approvals
 from pilothouse.hub.errors import DecidedOtherwise, IllegalCommand, UnknownApproval, Unsupported
 from pilothouse.hub.hub import Hub
+from pilothouse.hub.session.session import HubSession
 from pilothouse.log.records import Approval
 from pilothouse.model.events import ApprovalResolvedEvent
 from pilothouse.model.policy import parse_policy

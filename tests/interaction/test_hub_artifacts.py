@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.client import artifacts as artifacts_module
 from pilothouse.hub.client.browse import WorkspaceFiles
 from pilothouse.hub.hub import Hub
+from pilothouse.hub.session.session import HubSession
 from pilothouse.model.events import CustomEvent, Event
 from tests.support.hubs import PATIENCE, check, facts, history
 

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.hub.hub import Hub
+from pilothouse.hub.session.session import HubSession
 from pilothouse.model.events import ToolCallErrorEvent
 from tests.support.hubs import PATIENCE, check, fact, facts, history, odd, odd_hub, until
 

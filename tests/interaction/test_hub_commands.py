@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from pilothouse.hub.session.session.commands import execute
-from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.errors import HubError, IllegalCommand, UnknownApproval, Unsupported
 from pilothouse.hub.hub import Hub
+from pilothouse.hub.session.commands import execute
+from pilothouse.hub.session.session import HubSession
 from pilothouse.model.commands import ACPCommand, parse_command
 from pilothouse.model.events import ApprovalRequestedEvent, Event, MessageDeltaEvent, UserQuestionEvent
 
@@ -185,6 +185,6 @@ async def test_what_cannot_be_done_is_said(session: HubSession, command: str, fi
 
 
 def test_no_command_is_forgotten() -> None:
-    from pilothouse.hub.session.session.commands import _EFFECTS
+    from pilothouse.hub.session.commands import _EFFECTS
 
     assert set(_EFFECTS) == set(get_args(ACPCommand))

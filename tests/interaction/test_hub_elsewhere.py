@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.adapters.discovery.store import Step
 from pilothouse.hub.hub import Hub
 from pilothouse.hub.mirror.external_turns import Elsewhere
 from pilothouse.hub.mirror.importer import Watched
+from pilothouse.hub.session.session import HubSession
 from pilothouse.model.events import Event
 from tests.interaction.test_hub_adopting import begun, events_of, one, open_hub, running, watching
 from tests.support.hubs import PATIENCE, check, facts, said, until

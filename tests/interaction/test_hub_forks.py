@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.hub import hub as hub_module
 from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.errors import AgentFailed, IllegalCommand
 from pilothouse.hub.hub import Hub
+from pilothouse.hub.session.session import HubSession
 from tests.support.hubs import check, facts, history, odd_hub, said
 from tests.support.servers import agent_specs
 

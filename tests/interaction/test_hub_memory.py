@@ -7,10 +7,9 @@ import gc
 import weakref
 from pathlib import Path
 
-from pilothouse.hub.session.session.session import HubSession
-from pilothouse.log.sqlite.log.reader import LogArchive
-
 from pilothouse.hub.hub import Hub
+from pilothouse.hub.session.session import HubSession
+from pilothouse.log.sqlite.reader import LogArchive
 from pilothouse.model.session import Session, fold
 from tests.support.hubs import PATIENCE, history, odd_hub, said
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.adapters.discovery.store import Problem, Reader, Step
 from pilothouse.hub.errors import HubError
 from pilothouse.hub.hub import Hub
+from pilothouse.hub.session.session import HubSession
 from tests.support.hubs import PATIENCE, check, fact, facts, history, said, until
 from tests.support.records import DemoReader, Holders, append, says, write_record
 from tests.support.watching import ID, TOUR, found, idle, open_hub, prompts, told

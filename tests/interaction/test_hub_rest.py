@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pilothouse.hub.session.session.prompt_queue import title_of
-from pilothouse.hub.session.session.session import HubSession
-from pilothouse.log.sqlite.log.log import SQLiteLog
 
 from pilothouse.hub.hub import Hub
+from pilothouse.hub.session.prompt_queue import title_of
+from pilothouse.hub.session.session import HubSession
+from pilothouse.log.sqlite.log import SQLiteLog
 from tests.support.hubs import PATIENCE, check, fact, facts, history, odd_hub, said, until
 
 SHORT = 0.05

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.errors import AgentFailed, HubError, IllegalCommand, NotStored
 from pilothouse.hub.hub import Hub
+from pilothouse.hub.session.session import HubSession
 from pilothouse.log.errors import LogError
 from pilothouse.model.errors import ValidationError
 from pilothouse.model.events import SessionErrorEvent

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pilothouse.log.sqlite.log.log import SQLiteLog
 
 from pilothouse.hub.errors import HubError, IdReused, IllegalCommand, NotStored, QueueFull, UnknownAgent
 from pilothouse.hub.hub import Hub
 from pilothouse.log.errors import UnknownSession
+from pilothouse.log.sqlite.log import SQLiteLog
 from pilothouse.model.errors import ValidationError
 from pilothouse.model.events import Event
 from pilothouse.server.errors import explain

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.hub.errors import HubError, NotStored
 from pilothouse.hub.hub import DATABASE, Hub
+from pilothouse.hub.session.session import HubSession
 from pilothouse.log import LogError, LogFull, LogLocked, SQLiteLog
 from pilothouse.model.events import SessionErrorEvent
 from tests.support.disks import DAMAGES, PAGE, as_ordinary_user, small_disk

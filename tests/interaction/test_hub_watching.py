@@ -13,13 +13,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.adapters.discovery.store import Step
 from pilothouse.dialects.acp import to_updates
 from pilothouse.hub.errors import HubError, IllegalCommand
 from pilothouse.hub.external.writer_lock import Leases
 from pilothouse.hub.hub import Hub
+from pilothouse.hub.session.session import HubSession
 from pilothouse.model.discovery import DiscoveredSession
 from pilothouse.model.events import Event, utc_now
 from tests.support.hubs import PATIENCE, check, fact, facts, history, said, until

@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from pilothouse.log.sqlite.log.reader import LogArchive
 
 from pilothouse.log import (
     Entry,
@@ -33,6 +32,7 @@ from pilothouse.log import (
     SQLiteLog,
     UnknownSession,
 )
+from pilothouse.log.sqlite.reader import LogArchive
 from pilothouse.model.events import Event, MessageDeltaEvent, decode_event
 
 NOW = "2026-01-01T00:00:00.000Z"

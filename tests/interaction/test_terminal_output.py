@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.dialects.packets import Projector
 from pilothouse.hub.hub import Hub
+from pilothouse.hub.session.session import HubSession
 from pilothouse.model.events import Event, ProgressEvent, ToolCallErrorEvent, ToolCallResultEvent
 from tests.support.hubs import PATIENCE, UNASKED, check, history, odd_hub, processes_with, start_unasked, until
 

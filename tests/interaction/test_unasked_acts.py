@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.adapters.catalog import PermissionBehavior
 from pilothouse.hub.hub import Hub
+from pilothouse.hub.session.session import HubSession
 from pilothouse.model.policy import parse_policy
 from tests.support.hubs import approval_asked, check, fact, facts, history, until
 from tests.support.rogue import allow, ask, deny, do, rogue_hub, run_turn

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.hub.client import workspace as workspace_module
 from pilothouse.hub.hub import Hub
 from pilothouse.hub.recording.recorder import Recorder
+from pilothouse.hub.session.session import HubSession
 from pilothouse.model.records import DiffPreview
 from tests.interaction.test_act_races import make_editor
 from tests.support.hubs import PATIENCE, approval_asked

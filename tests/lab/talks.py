@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pilothouse.hub.session.session.session import HubSession
-
 from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.hub import Hub
+from pilothouse.hub.session.session import HubSession
 from pilothouse.model.events import Event
 from pilothouse.model.records import DiffPreview
 from tests.support.editors import Editor, Home, Refused

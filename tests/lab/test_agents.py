@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pilothouse.hub.session.session.prompt_queue import TurnResult
-from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.adapters.acp import AcpAdapter
 from pilothouse.adapters.catalog import AgentProgram, Way
 from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.hub import Hub
+from pilothouse.hub.session.prompt_queue import TurnResult
+from pilothouse.hub.session.session import HubSession
 from pilothouse.model.events import Event
 from tests.lab.agents import AGENTS
 from tests.support.hubs import check, facts, gone, history, processes_with, said

@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.adapters.discovery.claude import ClaudeStore
 from pilothouse.adapters.discovery.codex import CodexStore
@@ -24,6 +23,7 @@ from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.errors import Held
 from pilothouse.hub.external.writer_lock import Leases
 from pilothouse.hub.hub import Hub
+from pilothouse.hub.session.session import HubSession
 from pilothouse.model.discovery import DiscoveredSession
 from tests.lab.agents import AGENTS, CLEAN, LAB, programs, spec
 from tests.lab.claude_cases import script

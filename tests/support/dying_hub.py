@@ -11,9 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pilothouse.hub.approvals.approvals.approvals import Approvals
-from pilothouse.hub.approvals.approvals.authorization import Authorization
-
+from pilothouse.hub.approvals.approvals import Approvals
+from pilothouse.hub.approvals.authorization import Authorization
 from pilothouse.hub.client import workspace
 from pilothouse.hub.client.terminals import Terminals
 from pilothouse.hub.recording.recorder import Recorder

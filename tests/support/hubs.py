@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.adapters.catalog import PermissionBehavior
 from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.hub import Hub
+from pilothouse.hub.session.session import HubSession
 from pilothouse.log.contract import EventLog
 from pilothouse.log.errors import LogFull
 from pilothouse.log.memory import MemoryLog

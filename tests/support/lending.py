@@ -20,8 +20,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from pilothouse.server.auth.guard.callers import ADMIN, Caller
-
 from pilothouse.acp.connection import Connection
 from pilothouse.acp.dispatch import StreamDirection, StreamEvent
 from pilothouse.acp.errors import RequestError
@@ -30,6 +28,7 @@ from pilothouse.hub.client.terminals import Terminals
 from pilothouse.hub.client.workspace import Workspace
 from pilothouse.hub.hub import Hub
 from pilothouse.server.acp.websocket import AcpFace
+from pilothouse.server.auth.callers import ADMIN, Caller
 
 from .hubs import PATIENCE
 

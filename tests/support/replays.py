@@ -9,11 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pilothouse.hub.session.session.session import HubSession
-
 from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.errors import HubError
 from pilothouse.hub.hub import Hub
+from pilothouse.hub.session.session import HubSession
 from pilothouse.model.events import ApprovalRequestedEvent, Event, UserQuestionEvent
 from tests.support.hubs import PATIENCE, check, facts, history
 

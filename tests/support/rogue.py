@@ -14,12 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pilothouse.hub.session.session.session import HubSession
-
 from pilothouse.adapters.catalog import PermissionBehavior
 from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.errors import HubError
 from pilothouse.hub.hub import Hub
+from pilothouse.hub.session.session import HubSession
 from pilothouse.model.events import ApprovalRequestedEvent
 from tests.support.hubs import PATIENCE, history, said
 

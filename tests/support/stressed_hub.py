@@ -18,11 +18,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pilothouse.hub.session.session.session import HubSession
-
 from pilothouse.hub.errors import HubError
 from pilothouse.hub.hub import Hub
 from pilothouse.hub.recording.recorder import Recorder
+from pilothouse.hub.session.session import HubSession
 from pilothouse.log.errors import LogError, LogFull
 from pilothouse.model.events import ApprovalRequestedEvent, Event
 from tests.support.rogue import ask, rogue_hub

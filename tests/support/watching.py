@@ -8,10 +8,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from pilothouse.hub.session.session.session import HubSession
-
 from pilothouse.hub.external.writer_lock import Leases
 from pilothouse.hub.hub import Hub
+from pilothouse.hub.session.session import HubSession
 from pilothouse.model.discovery import DiscoveredSession
 from pilothouse.model.events import Event
 from tests.support.hubs import PATIENCE, until

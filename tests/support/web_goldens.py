@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pilothouse.hub.session.session.session import HubSession
 
 from pilothouse.hub.hub import Hub
+from pilothouse.hub.session.session import HubSession
 from pilothouse.model.events import Event, decode_event, encode_event
 from pilothouse.model.session import Session, fold
 

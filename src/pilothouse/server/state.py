@@ -11,12 +11,12 @@ from typing import Any
 
 from ..hub.hub import Hub
 from ..model.discovery import DiscoveredSession
-from .acp.update_frames import Runs
 from .auth.browser_logins import Logins
 from .auth.callers import Caller
 from .auth.rate_limit import Failures
 from .auth.secrets import Tickets
 from .errors import HttpError
+from .frame_cache import FrameCache
 from .http.event_frames import Feeds
 from .http.idempotency import Repeats
 from .limits import Limits
@@ -156,8 +156,8 @@ class Server:
         self.allowed_origins = allowed_origins
         self.clock = clock
         self.connections = Connections(self.limits)
-        self.feeds = Feeds(hub.log, self.root_path)
-        self.runs = Runs()
+        self.frame_cache = FrameCache()
+        self.feeds = Feeds(hub.log, self.frame_cache, self.root_path)
         self.repeats = Repeats()
         self.questions: dict[Any, Any] = {}
         """Questions of hooks that wait for their answer; see `hooks`."""

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pilothouse.server.auth.guard.secrets import TRIES
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
+from pilothouse.server.auth.secrets import TRIES
 from tests.support.attacks import Attempts, Clock, bearer, login_link, paired, routes, status_of, until
 from tests.support.http_client import PATIENCE, Client
 from tests.support.lanes import lane

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from pilothouse.server.auth.guard.callers import SCOPES
 from websockets.asyncio.client import connect
 
+from pilothouse.server.auth.callers import SCOPES
 from tests.support.attacks import SCOPED, Attempts, bearer, paired, state, target
 from tests.support.http_client import Client
 from tests.support.lanes import lane

@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
-from pilothouse.hub.session.session.session import HubSession
-from pilothouse.log.sqlite.log.log import SQLiteLog
-
 from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.external.writer_lock import Leases
 from pilothouse.hub.hub import DATABASE, Hub
 from pilothouse.hub.recording import recorder
 from pilothouse.hub.recording.rules import Remember
+from pilothouse.hub.session.session import HubSession
+from pilothouse.log.sqlite.log import SQLiteLog
 from pilothouse.server.app import application
 from pilothouse.server.listener import Listener, tcp_socket
 from pilothouse.server.state import Server

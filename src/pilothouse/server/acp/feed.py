@@ -36,10 +36,11 @@ from ...model.events import (
     UserQuestionEvent,
     decode_event,
 )
+from ..frame_cache import FrameCache
 from .answers import Ending
 from .client_view import Dressing, extension
 from .questions import Asking
-from .update_frames import Run, Runs, notification, update_head
+from .update_frames import Run, encode_run, notification, update_head
 
 logger = logging.getLogger(__name__)
 
@@ -58,10 +59,10 @@ class Outlet:
     Raises ConnectionClosed when the client is gone.
     """
 
-    def __init__(self, link: Link, runs: Runs) -> None:
+    def __init__(self, link: Link, cache: FrameCache) -> None:
         self._link = link
         self._send_run: Callable[[Run], None] = getattr(link, "send_run", self._one_by_one)
-        self.runs = runs
+        self.cache = cache
 
     def _one_by_one(self, run: Run) -> None:
         for line in run.lines:
@@ -220,7 +221,7 @@ class Feed:
 
     async def _pass_run(self, entries: list[Entry]) -> None:
         if entries:
-            await self._outlet.send_run(self._outlet.runs.of(self.session_id, entries))
+            await self._outlet.send_run(encode_run(self.session_id, entries, self._outlet.cache))
             self.cursor = entries[-1].seq
 
     async def _pass(self, event: Event) -> None:

@@ -145,7 +145,7 @@ class LineListener:
             default_agent=self._default_agent,
             policy=server.default_policy,
             limit=server.limits.subscriptions,
-            runs=server.runs,
+            cache=server.frame_cache,
         )
         try:
             await face.wait_closed()

@@ -25,6 +25,7 @@ from ...hub.session.session import HubSession
 from ...log.records import SessionRecord
 from ..auth import audit
 from ..auth.callers import Caller, Scope
+from ..frame_cache import FrameCache
 from ..session_options import checked_title, may_work_in
 from .answers import forbidden, refusing, request_error, setup, wire
 from .attachments import Attachments
@@ -32,7 +33,6 @@ from .entrance import Authenticate, Entrance, Given, cursor_in, given_by, ours, 
 from .feed import Outlet
 from .prompts import Prompts
 from .questions import Asking
-from .update_frames import Runs
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class AcpFace:
         default_agent: str | None = None,
         policy: Any = None,
         limit: int = 200,
-        runs: Runs | None = None,
+        cache: FrameCache | None = None,
         alone: bool = False,
     ) -> None:
         self._hub = hub
@@ -69,7 +69,7 @@ class AcpFace:
         self._policy = policy
         self._entrance = Entrance(caller, authenticate, lambda: self._side.connection)
         self.authenticated = self._entrance.authenticated
-        outlet = Outlet(link, runs or Runs())
+        outlet = Outlet(link, cache or FrameCache())
         self._attachments = Attachments(hub, outlet, self._asking, lambda: self._entrance.editor, limit)
         self._prompts = Prompts(self._attachments)
         self._reports = REPORTS

@@ -6,7 +6,6 @@ A link that can do more with a whole run than take its lines one by one has `sen
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -14,9 +13,7 @@ from msgspec import Raw
 
 from ...acp.jsonrpc import encode_notification
 from ...log.entries import Entry
-
-KEPT = 64
-KEPT_BYTES = 4 << 20
+from ..frame_cache import FrameCache
 
 
 class Run:
@@ -41,26 +38,14 @@ class Run:
         return self._joined
 
 
-class Runs:
-    """The last runs that were made; those who keep up ask for the same one within a moment."""
-
-    def __init__(self) -> None:
-        self._made: OrderedDict[tuple[str, int, int], Run] = OrderedDict()
-        self._size = 0
-
-    def of(self, session_id: str, entries: Sequence[Entry]) -> Run:
-        """The updates that these events carry with them."""
-        key = (session_id, entries[0].position, entries[-1].position)
-        known = self._made.get(key)
-        if known is not None:
-            return known
+def encode_run(session_id: str, entries: Sequence[Entry], cache: FrameCache) -> Run:
+    """The updates that these events carry with them, encoded once for all clients."""
+    key = (Run, session_id, entries[0].position, entries[-1].position)
+    run: Run | None = cache.get(key)
+    if run is None:
         run = Run(_lines(session_id, entries))
-        self._made[key] = run
-        self._size += run.size
-        while self._size > KEPT_BYTES or len(self._made) > KEPT:
-            _, dropped = self._made.popitem(last=False)
-            self._size -= dropped.size
-        return run
+        cache.put(key, run, run.size)
+    return run
 
 
 def _lines(session_id: str, entries: Sequence[Entry]) -> list[bytes]:

@@ -128,7 +128,7 @@ async def _serve(server: Server, websocket: WebSocket, socket: Socket) -> None:
         authenticate=identify,
         policy=server.default_policy,
         limit=server.limits.subscriptions,
-        runs=server.runs,
+        cache=server.frame_cache,
     )
     try:
         caller = websocket.scope.get("caller")

@@ -21,6 +21,7 @@ from ...log.contract import EventLog
 from ...log.entries import Entry
 from ...model.errors import ValidationError
 from ...model.events import CustomEvent, decode_event
+from ..frame_cache import FrameCache
 from .sse import event_frame, packet_frames
 
 KEPT = 64
@@ -103,10 +104,6 @@ class TurnIndexes:
 
 logger = logging.getLogger(__name__)
 
-KEPT_BYTES = 8 << 20
-KEPT_COUNT = 256
-"""What is kept of frames lately made, all lanes together."""
-
 Memory: TypeAlias = PacketStream
 """What the packets of the next batch depend on. It is never changed, only replaced."""
 NOTHING = PacketStream()
@@ -136,12 +133,11 @@ class Batch(NamedTuple):
 class Feeds:
     """Frames and JSON values of entries, by lane."""
 
-    def __init__(self, log: EventLog, root_path: str = "") -> None:
+    def __init__(self, log: EventLog, cache: FrameCache, root_path: str = "") -> None:
         self._root = root_path
         self.turns = TurnIndexes(log)
         self._log = log
-        self._kept: OrderedDict[tuple[Lane, int, int], Batch] = OrderedDict()
-        self._used = 0
+        self._cache = cache
 
     async def memory(self, lane: Lane, session_id: str, after: int) -> Memory:
         """What a consumer that stands at a seq has to know. Raises UnknownSession."""
@@ -160,13 +156,11 @@ class Feeds:
     def frames(self, lane: Lane, entries: Sequence[Entry], memory: Memory = NOTHING) -> Batch:
         """The frames of consecutive entries, joined, and what those that follow depend on."""
         key = (lane, entries[0].position, entries[-1].position)
-        kept = self._kept.get(key)
-        if kept is not None:
-            self._kept.move_to_end(key)
-            return kept
-        made = self._events(lane, entries) if lane.kind == "events" else self._packets(lane, entries, memory)
-        self._keep(key, made)
-        return made
+        batch: Batch | None = self._cache.get(key)
+        if batch is None:
+            batch = self._events(lane, entries) if lane.kind == "events" else self._packets(lane, entries, memory)
+            self._cache.put(key, batch, len(batch.frames))
+        return batch
 
     def values(self, lane: Lane, entries: Sequence[Entry], memory: Memory = NOTHING) -> tuple[list[bytes], Memory]:
         """The same as JSON values."""
@@ -215,12 +209,6 @@ class Feeds:
         if self._root and entry.type == "custom":
             _place(packets, self._root)
         return packets
-
-    def _keep(self, key: tuple[Lane, int, int], batch: Batch) -> None:
-        self._kept[key] = batch
-        self._used += len(batch.frames)
-        while self._used > KEPT_BYTES or len(self._kept) > KEPT_COUNT:
-            self._used -= len(self._kept.popitem(last=False)[1].frames)
 
 
 PLAIN = Lane("events")

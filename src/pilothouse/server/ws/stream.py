@@ -57,7 +57,7 @@ from .sockets import (
     frame,
     only_upgrades,
 )
-from .subscriptions import ALL, BATCH_BYTES, Form, Frames, Outlet, Subscriptions, events_message
+from .subscriptions import ALL, BATCH_BYTES, Form, Outlet, Subscriptions, events_message
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +74,6 @@ class Lanes:
     """What all WebSockets of a server share."""
 
     def __init__(self, server: Server) -> None:
-        self.frames = Frames()
         self.attention = Attention(server.hub.log)
         self.roster = Roster(server.hub)
 
@@ -143,7 +142,7 @@ class Consumer:
         self._room = asyncio.Semaphore(UNDER_WAY)
         self._order = asyncio.Lock()
         self._tasks = asyncio.TaskGroup()
-        self._subscriptions = Subscriptions(server.hub.log, self._outlet, shared.frames, self._tasks)
+        self._subscriptions = Subscriptions(server.hub.log, self._outlet, server.frame_cache, self._tasks)
 
     async def serve(self) -> None:
         """Until it leaves or is let go. Raises CancelledError when it is cut."""

@@ -8,7 +8,6 @@ loses nothing. `caught_up` is sent once, after everything that was stored when t
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,40 +18,14 @@ from ...log.entries import Entry
 from ...log.errors import LogError
 from ...log.follow import Follower
 from ..errors import explain
+from ..frame_cache import FrameCache
 from .sockets import Socket, frame
 
 BATCH_COUNT = 1000
 BATCH_BYTES = 192 << 10
 """What one message of events holds at most, but for one event of any size: many clients refuse messages of 1 MiB."""
-KEPT_BYTES = 4 << 20
-KEPT = 64
 
 _encode = msgspec.json.Encoder().encode
-
-
-class Frames:
-    """The last frames that were made, by what is in them."""
-
-    def __init__(self) -> None:
-        self._made: OrderedDict[tuple[Form, str, int, int], bytes] = OrderedDict()
-        self._size = 0
-        self.made = 0
-        self.shared = 0
-
-    def of(self, form: Form, session_id: str, entries: Sequence[Entry]) -> bytes:
-        """The frames of a batch in a form, made only when nobody has asked for the same before."""
-        key = (form, session_id, entries[0].position, entries[-1].position)
-        known = self._made.get(key)
-        if known is not None:
-            self.shared += 1
-            return known
-        self.made += 1
-        made = self._made[key] = form.make(session_id, entries)
-        self._size += len(made)
-        while self._size > KEPT_BYTES or len(self._made) > KEPT:
-            _, dropped = self._made.popitem(last=False)
-            self._size -= len(dropped)
-        return made
 
 
 class Form(msgspec.Struct, frozen=True):
@@ -61,10 +34,17 @@ class Form(msgspec.Struct, frozen=True):
     batch: bool = True
     source: bool = False
 
-    def make(self, session_id: str, entries: Sequence[Entry]) -> bytes:
-        if self.batch:
-            return frame(events_message(session_id, entries, source=self.source))
-        return b"".join([frame(_event_message(entry, self.source)) for entry in entries])
+    def encode(self, session_id: str, entries: Sequence[Entry], cache: FrameCache) -> bytes:
+        """The frames of a batch, encoded once for all clients that want it in this form."""
+        key = (self, session_id, entries[0].position, entries[-1].position)
+        frames: bytes | None = cache.get(key)
+        if frames is None:
+            if self.batch:
+                frames = frame(events_message(session_id, entries, source=self.source))
+            else:
+                frames = b"".join([frame(_event_message(entry, self.source)) for entry in entries])
+            cache.put(key, frames, len(frames))
+        return frames
 
 
 def events_message(session_id: str, entries: Sequence[Entry], *, source: bool = False) -> bytes:
@@ -129,7 +109,7 @@ class Subscription:
         self._pause = pause
         """Seconds between two live batches, at least."""
 
-    async def run(self, outlet: Outlet, frames: Frames, size: Callable[[], int]) -> None:
+    async def run(self, outlet: Outlet, cache: FrameCache, size: Callable[[], int]) -> None:
         """Send what there is, then what comes. Raises LogError, Disconnected, Stalled."""
         follower, session_id, form = self.follower, self.session_id, self._form
         if follower.cursor >= self._end:
@@ -137,7 +117,7 @@ class Subscription:
         while True:
             was_behind = follower.cursor < self._end
             batch = await follower.next(count=BATCH_COUNT, size=size())
-            await outlet.write(frames.of(form, session_id, batch), self._written)
+            await outlet.write(form.encode(session_id, batch, cache), self._written)
             if was_behind and follower.cursor >= self._end:
                 await self._tell(outlet)
             if self._pause and not was_behind and len(batch) < BATCH_COUNT:
@@ -160,10 +140,10 @@ class Subscriptions:
     `spawn` runs a loop as a task that belongs to the consumer.
     """
 
-    def __init__(self, log: EventLog, outlet: Outlet, frames: Frames, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, log: EventLog, outlet: Outlet, cache: FrameCache, tasks: asyncio.TaskGroup) -> None:
         self._log = log
         self._outlet = outlet
-        self._frames = frames
+        self._cache = cache
         self._tasks = tasks
         self._open: dict[str, tuple[Subscription, asyncio.Task[None]]] = {}
 
@@ -217,7 +197,7 @@ class Subscriptions:
 
     async def _run(self, subscription: Subscription) -> None:
         try:
-            await subscription.run(self._outlet, self._frames, self._size)
+            await subscription.run(self._outlet, self._cache, self._size)
         except LogError as exc:
             self._open.pop(subscription.session_id, None)
             _, error = explain(exc)
