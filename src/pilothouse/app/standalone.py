@@ -1,4 +1,4 @@
-"""One agent for one editor in one process: a hub in memory, and its ACP face on a link. No server, no file, no socket.
+"""One agent for one editor in one process: a hub in memory, and its ACP server on a link. No file and no socket.
 
 The same policy counts as under a hub that is served. What was said is gone with the process.
 """

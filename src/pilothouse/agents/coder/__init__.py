@@ -1,15 +1,15 @@
 """The built-in coding agent: any model that pydantic-ai speaks, its work done through the client.
 
     agent.py       the protocol: sessions, prompts, cancellation          (needs no pydantic-ai, starts at once)
-    session.py     one conversation: settings, what is always allowed, its turns
-    history.py     sessions on disk
+    session.py     one conversation: settings, standing permissions, turns; and the sessions on disk
+    host.py        the client: its capabilities and configuration, and its answers to permission requests
     modes.py       ask, plan, code, and the options a client may set
-    turn.py        one prompt: what the model says and does, told as updates
+    turn.py        one prompt: the text and the calls of the model, sent as updates
+    worker.py      the model with its tools and instructions, and retries
     work.py        one tool call: announced, permitted, ended
-    permission.py  the question before it, and what an "always" covers
-    tools/         what the model can do; documents.py and disk.py are the files it does it with
-    models.py      names of models; content.py, prompts.py, memory.py, compaction.py what goes to them and stays
-    errors.py      what may go wrong with them, patience.py when to try again
+    tools/         the tools of the model; workspace.py has the directories and files that they use
+    models.py      names of models; content.py, memory.py and compaction.py prepare the conversation for them
+    errors.py      the errors of a model, as clients receive them
 
 `turn` and all below it import pydantic-ai, so `agent` imports them when a session has been open for a moment, or a
 prompt comes.

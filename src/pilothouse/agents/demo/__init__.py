@@ -6,9 +6,10 @@ its client. It is the fixture for everything that talks to agents, and the first
     agent.py    the protocol: sessions, prompts, cancellation
     store.py    sessions and their history, in memory or in a directory
     turn.py     what a command can do: talk, open tool calls, ask
-    files.py    reading and writing, through the client or directly
-    shell.py    running commands, and how their calls end
-    script.py   the table of commands; talk, status, work, questions, trouble and tour hold them
+    script.py   the table of commands, and the tour
+    talk.py     commands that only write, and commands that fail on purpose
+    status.py   commands about the session, and commands that ask the client
+    work.py     commands that act: files, shell commands, tool calls of every kind
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Build packets as a dialect: the stream of one turn for web front ends.
 
-`updates` makes packets of updates, answers and errors, `project` of events; `reading` reads them back; `detect` holds
-the documents' rules about what a packet shows; `views` reads a tool's input and output; `artifacts` finds what is
-worth showing; `shapes` are the structs.
+`updates` makes packets of updates, answers and errors, `project` of events; `reading` reads them back; `documented`
+limits them to the documents' fields; `views` reads a tool's input and output, and finds artifacts; `shapes` holds the
+structs and the documents' rules about what a packet shows.
 """
 
 from __future__ import annotations

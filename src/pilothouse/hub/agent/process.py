@@ -1,4 +1,4 @@
-"""The link of a session to its agent: started when it is needed, taken up again after it died, ended with its tree.
+"""The agent process of a session: started when it is needed, resumed after it died, stopped with its process tree.
 
 Starting is one task, whoever asked for it: it is never done twice at a time, and `close` ends it wherever it is. An
 agent that wants to be authenticated first is kept running, so that it can be.

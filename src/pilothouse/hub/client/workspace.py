@@ -4,7 +4,7 @@ Rules a change must not break:
 
 - Nothing outside of the root and the additional directories is read or touched. A path is resolved with all its
   links and `..` first and must lie inside; then it is walked again from the root by handles that follow no link (see
-  `folders`). What a race can still do: a directory that was inside when it was entered may be moved out while it is
+  `safe_dirs`). What a race can still do: a directory that was inside when it was entered may be moved out while it is
   held; a read then sees what was inside, and a write notices it up to the moment of its rename (on Linux). On Windows
   a link that is swapped in between look and open is followed. A hard link cannot be told from the file: its content
   can be read; writing replaces the name inside and leaves the other alone. A mount inside counts as inside.

@@ -1,4 +1,4 @@
-"""The pen of a session: what happens becomes events, and those go into the log, in order, many to a commit.
+"""The recorder of a session: what happens becomes events, which go into the log in order, many to a commit.
 
 What is recorded in one turn of the loop, and while the batch before is on its way to the disk, goes into one batch.
 Large batches are handed over without waiting, a bounded number at a time, so that an agent that talks fast is written

@@ -132,7 +132,7 @@ BUSY_TIMEOUT = 5.0
 """Seconds to wait for another program, such as a backup, that holds the file."""
 
 JOURNAL_LIMIT = 128 << 20
-"""The write-ahead log may keep this much room between two uses; more than log/checkpoint.py lets it grow."""
+"""The write-ahead log may keep this much room between two uses; more than `writer` lets it grow."""
 
 OLDEST_SQLITE = (3, 35, 0)
 NEARLY_FULL = 1 << 20
@@ -286,7 +286,7 @@ def open_for_writing(path: Path, *, synchronous: Synchronous, max_bytes: int | N
         db = connect(path, synchronous=synchronous)
         version = identify(path, db)
         db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA wal_autocheckpoint = 0")  # log/checkpoint.py sees to it
+        db.execute("PRAGMA wal_autocheckpoint = 0")  # the writer does it, see `Checkpointer`
         db.execute(f"PRAGMA journal_size_limit = {JOURNAL_LIMIT}")
         if max_bytes is not None:
             (page,) = db.execute("PRAGMA page_size").fetchone()

@@ -4,9 +4,9 @@
     offer_rules(name, input, workspace) → the rules that "always" can store for a request, or why there are none
 
 Order: every denial first, then every allowance; a call that no rule covers is asked about. `rules` holds the grammar of
-a policy, `globs` its patterns, `calls` reads tool calls, `places` locates paths, `web` reads origins, `arguments`
-compares inputs, `sharp` lists the words no wildcard stands for, `matching` and `denial` compare commands, `files` and
-`scripts` apply rules, `decision` puts it together, `offers` makes rules of requests. Doubt never allows.
+a policy, `globs` its patterns, `calls` reads tool calls, `places` locates paths, `web` reads origins,
+`sharp` and its table `options` list the words no wildcard stands for, `matching` compares commands, `scripts` applies
+rules to a script, `decision` puts it together, `offers` makes rules of requests. Doubt never allows.
 
 `reads: true` covers reading inside the workspace, no credentials; without a known workspace also absolute paths that
 are no system files. `writes` covers writing and editing (not deleting or moving) inside the workspace, and redirections

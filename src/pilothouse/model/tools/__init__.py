@@ -1,8 +1,9 @@
 """What a tool call is, whichever agent made it: its name, its category, its kind, and what its input says.
 
-Agents spell the same tool in many ways and change a call's title while it runs. `names` holds the spellings,
-`identity` weighs the evidence, `kinds` translates between vocabularies, `inputs` reads commands, paths, to-do lists
-and questions, `paths` shortens paths. Nothing here raises on what an agent sends.
+Agents spell the same tool in many ways and change a call's title while it runs. `names` holds the spellings
+and translates between vocabularies of kinds, `identity` weighs the evidence, `commands` and `inputs` read commands,
+paths, to-do lists and questions, `harmless` lists calls that need no permission.
+Nothing here raises on what an agent sends.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One session followed for one ACP client: stored events become updates, sent in order, each with its `seq`.
 
 An update that an agent sent goes out as it came, but for the seq in its `_meta` and for what only some clients can show
-(see `dressing`). A client's own prompts are not said back to it. `cursor` is the seq up to which everything has been
+(see `client_view`). A client's own prompts are not said back to it. `cursor` is the seq up to which everything has been
 sent, which is what the answer to a prompt waits for.
 """
 

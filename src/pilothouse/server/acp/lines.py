@@ -1,6 +1,6 @@
 """ACP as lines on a socket of the home: for the bridges of its owner's editors, one JSON-RPC message a line.
 
-The methods are in `remote_acp`; here a stream becomes the link beneath them. Nobody but the owner can open the socket,
+The methods are in `server`; here a stream becomes the link beneath them. Nobody but the owner can open the socket,
 so who comes by it is known. A consumer that takes nothing is let go as everywhere: its bridge goes on by its cursor.
 """
 

@@ -46,7 +46,7 @@ class AcpFace:
 
     `caller` is who the client is; without one it must authenticate, and `authenticate` says who has a token. An agent
     that the client does not name is `default_agent`, else the first. `authenticated` is done when the caller is known.
-    Faces that are given the same `runs` make updates only once. `alone`: there is no other client, so what this one
+    Servers that are given the same `runs` make updates only once. `alone`: there is no other client, so what this one
     cannot be asked nobody can.
     """
 

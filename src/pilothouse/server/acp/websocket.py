@@ -1,6 +1,6 @@
 """Remote ACP at `/acp`: each connection is an ACP client of the hub; one JSON-RPC message is one text frame.
 
-The methods are in `remote_acp`; here a WebSocket becomes the link beneath them. Who has shown no token with the
+The methods are in `server`; here a WebSocket becomes the link beneath them. Who has shown no token with the
 upgrade authenticates by the protocol's own `authenticate`, and is let go if that does not come in time.
 """
 

@@ -1,6 +1,6 @@
 """Who presents this secret? The owner by token, a device by its credential, a browser by its cookie, or nobody.
 
-A failure is counted (`failures.py` has the rules), and so is one over a WebSocket's first frame: `authenticate` is
+A failure is counted (`rate_limit.py` has the rules), and so is one over a WebSocket's first frame: `authenticate` is
 for those. Comparisons take constant time or look up a hash.
 """
 

@@ -1,4 +1,4 @@
-"""The WebSocket lane at `/ws`: authenticate, follow sessions, send commands; one connection for all sessions.
+"""The WebSocket stream at `/ws`: authenticate, follow sessions, send commands; one connection for all sessions.
 
 A consumer that has not said who it is is told nothing. What it follows is sent by one loop for each subscription;
 whatever it asks is answered by a message that carries its `requestId` or `commandId`. A consumer that takes nothing
