@@ -1,7 +1,7 @@
 """The built-in coding agent: any model that pydantic-ai speaks, its work done through the client.
 
     agent.py       the protocol: sessions, prompts, cancellation          (needs no pydantic-ai, starts at once)
-    session.py     one conversation: settings, standing permissions, turns; and the sessions on disk
+    session.py     one conversation: settings, remembered permissions, turns; and the sessions on disk
     host.py        the client: its capabilities and configuration, and its answers to permission requests
     modes.py       ask, plan, code, and the options a client may set
     turn.py        one prompt: the text and the calls of the model, sent as updates
