@@ -23,7 +23,6 @@ import msgspec
 
 from pilothouse.dialects import packets
 from pilothouse.dialects.packets import shapes, views
-from pilothouse.dialects.packets import shapes as detect
 from pilothouse.model import commands, errors, events, policy, records, risk
 from pilothouse.model.patches import PatchedFile
 from pilothouse.model.risk import levels
@@ -334,7 +333,7 @@ def packets_page() -> str:
     parts = [cls for cls in classes(shapes, shapes.Shape) if not issubclass(cls, shapes.Packet)]
     tools = [*classes(views, shapes.Shape), PatchedFile]
     names = Names(cls.__name__ for cls in (*parts, *tools))
-    source = {packet: update for update, packet in detect.TYPE_OF_UPDATE.items()}
+    source = {packet: update for update, packet in shapes.TYPE_OF_UPDATE.items()}
     out = [
         "# Packets",
         "",
@@ -368,9 +367,10 @@ def shape_sections(found: Iterable[Any], names: Names) -> list[str]:
 
 
 def classes(module: Any, base: type) -> list[Any]:
-    """What a module announces of a kind, in the order it is written there; the base itself is not counted."""
+    """The public classes of a kind that a module defines, in their order there, without the base itself."""
     found = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, base)]
-    return [cls for cls in found if cls.__name__ in module.__all__ and cls is not base]
+    own = [cls for cls in found if cls.__module__ == module.__name__ and cls is not base]
+    return [cls for cls in own if not cls.__name__.startswith("_")]
 
 
 def packet_said(cls: Any, update: str | None) -> str:
@@ -393,7 +393,7 @@ def shape_table(cls: Any, names: Names) -> list[str]:
 
 def sent_empty(cls: Any) -> dict[str, Any]:
     """What is really sent for an update that says nothing."""
-    update = next((name for name, packet in detect.TYPE_OF_UPDATE.items() if packet == getattr(cls, "TYPE", "")), None)
+    update = next((name for name, packet in shapes.TYPE_OF_UPDATE.items() if packet == getattr(cls, "TYPE", "")), None)
     made = packets.packet_from_update({"sessionUpdate": update}, "") if update else None
     return made or {}
 
