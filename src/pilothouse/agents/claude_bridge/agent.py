@@ -25,7 +25,7 @@ from ...acp.connection import Connection
 from ...acp.errors import RESOURCE_NOT_FOUND, RequestError
 from ...acp.interfaces import Agent
 from ...acp.model import Model, to_wire
-from . import records as history
+from . import records
 from .actions import META
 from .process import Options, options_from, program, server_config
 from .records import is_id
@@ -110,7 +110,7 @@ class ClaudeAgent(Agent):
     ) -> None:
         self._program = command or program()
         self._options = options or Options()
-        self._home = home or history.cli_home()
+        self._home = home or records.cli_home()
         self._successors = Successors(own or own_place())
         self._make = session
         self._sessions: dict[str, ClaudeSession] = {}
@@ -271,16 +271,16 @@ class ClaudeAgent(Agent):
         return session
 
     def _listing(self, cwd: str | None) -> Iterator[dict[str, Any]]:
-        return history.listing(self._home, cwd, without=self._successors.all())
+        return records.listing(self._home, cwd, without=self._successors.all())
 
     def _find(self, session_id: str) -> Path | None:
         """The file of the conversation that a session goes on in, or, if that is gone, of its first one."""
-        return history.find(self._home, self._successors.current(session_id)) or history.find(self._home, session_id)
+        return records.find(self._home, self._successors.current(session_id)) or records.find(self._home, session_id)
 
     async def _known(self, session_id: str) -> Path:
         """The file of a session. Raises RequestError when the CLI has none with anything in it."""
         path = await asyncio.to_thread(self._find, session_id)
-        if path is None or not await asyncio.to_thread(history.has_turns, path):
+        if path is None or not await asyncio.to_thread(records.has_turns, path):
             data = {"sessionId": session_id, "errorKind": "session_not_found"}
             raise RequestError(RESOURCE_NOT_FOUND, f"Claude Code knows no session {session_id!r}", data)
         return path
@@ -334,7 +334,7 @@ class ClaudeAgent(Agent):
             if path is None:
                 fork = ("--resume", (await self._known(forked_from)).stem, "--fork-session") if forked_from else ()
                 return (*fork, "--session-id", session_id)
-            if await asyncio.to_thread(history.has_turns, path):
+            if await asyncio.to_thread(records.has_turns, path):
                 return ("--resume", path.stem)
             return ("--session-id", str(uuid4()))  # the CLI takes no id twice, and takes up no empty session
 
@@ -346,8 +346,8 @@ class ClaudeAgent(Agent):
 
 def _replayed(translator: Translator, path: Path) -> Iterator[dict[str, Any]]:
     """The updates that tell a session again."""
-    replay = Replay(translator, history.Subagents(path))
-    for record in history.records(path):
+    replay = Replay(translator, records.Subagents(path))
+    for record in records.records(path):
         yield from replay.take(record)
     yield from replay.end()
 

@@ -35,8 +35,7 @@ from ...acp import (
 from ...acp.contrib import PermissionBroker, ToolCallTracker
 from ..commands import Failure
 from ..toolcall import ToolCall
-from . import modes
-from . import workspace as disk
+from . import modes, workspace
 from .host import Decision, Grant, Host, decide, options_for
 from .memory import clean, sendable
 from .session import Session
@@ -293,7 +292,7 @@ async def read(work: Work, path: Path) -> str:
     try:
         if work.host.capabilities.fs.read_text_file:
             return (await work.client.read_text_file(session_id=work.session.id, path=str(path))).content
-        data = await asyncio.to_thread(disk.read, work.workspace, path, LIMIT)
+        data = await asyncio.to_thread(workspace.read, work.workspace, path, LIMIT)
         if len(data) > LIMIT:
             raise ValueError(f"it is larger than {LIMIT} bytes.")
         return data.decode("utf-8")
@@ -328,7 +327,7 @@ async def write(work: Work, path: Path, text: str) -> None:
                 await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True)
             await work.client.write_text_file(session_id=work.session.id, path=str(path), content=text)
         else:
-            await asyncio.to_thread(disk.write, work.workspace, path, text.encode("utf-8"))
+            await asyncio.to_thread(workspace.write, work.workspace, path, text.encode("utf-8"))
     except (RequestError, OSError, ValueError) as exc:
         raise Failure(f"`{shown}` could not be written: {_explain_failure(exc)}") from exc
 

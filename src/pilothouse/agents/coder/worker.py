@@ -29,9 +29,7 @@ from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.toolsets import AbstractToolset
 
-from . import compaction as prompts
-from . import models as names
-from . import modes
+from . import compaction, models, modes
 from .compaction import Room
 from .errors import BROKEN_OFF, is_passing, kind_of
 from .tools import CHANGING, FOR_SUB_AGENTS, TOOLS
@@ -148,7 +146,7 @@ async def worker(model: Any, work: Work) -> Agent[Work, str]:
     tools = FOR_SUB_AGENTS if is_sub_agent else TOOLS
     own: FunctionToolset[Work] = FunctionToolset([Tool(tool, sequential=tool in CHANGING) for tool in tools])
 
-    about = prompts.about_the_work(work.host, session, sub_agent=is_sub_agent)
+    about = compaction.about_the_work(work.host, session, sub_agent=is_sub_agent)
 
     def is_offered(_: Any, tool: Any) -> bool:
         return modes.offers(session.settings.mode, tool.name)
@@ -161,7 +159,7 @@ async def worker(model: Any, work: Work) -> Agent[Work, str]:
         model,
         deps_type=Work,
         # in one piece, as some servers take no second one; the mode may change meanwhile
-        instructions=lambda: f"{about}\n\n{prompts.about_the_mode(session)}",
+        instructions=lambda: f"{about}\n\n{compaction.about_the_mode(session)}",
         toolsets=[toolset.filtered(is_offered) for toolset in (own, *await _servers(work))],
         retries=RETRIES,
         capabilities=[Patience(), Spelling(), *(() if is_sub_agent else (Room(context_window(model, work)),))],
@@ -195,6 +193,6 @@ def context_window(model: Any, work: Work) -> int:
         (size for begin, size in WINDOWS.items() if model.model_name.startswith(begin)), None
     )
     # a server of one's own may have loaded a model of a known name with less
-    told = (host.options.context_window, known) if names.is_elsewhere(name) else (known, host.options.context_window)
+    told = (host.options.context_window, known) if models.is_elsewhere(name) else (known, host.options.context_window)
     window: int = next(size for size in (host.windows.get(name), *told, WINDOW) if size)
     return window

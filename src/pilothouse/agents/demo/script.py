@@ -25,9 +25,6 @@ from ...acp import (
 )
 from ..commands import Failure
 from . import status, talk, work
-from . import status as questions
-from . import talk as trouble
-from . import work as files
 from .turn import Turn, split
 from .work import edit_files, read_file, run_command
 
@@ -101,7 +98,7 @@ async def tour(turn: Turn, args: str) -> None:
 
 
 async def _work(turn: Turn, plan: Plan) -> None:
-    code, test = (files.locate(turn, f"{PROJECT}/{name}") for name in ("cart.py", "test_cart.py"))
+    code, test = (work.locate(turn, f"{PROJECT}/{name}") for name in ("cart.py", "test_cart.py"))
     await plan.show()
     await turn.pause(20)
     await _write(turn, "Set up a small project", {code: CART, test: TEST})
@@ -194,9 +191,9 @@ COMMANDS = (
     Command("bash [COMMAND]", "runs a shell command, after asking", work.bash),
     Command("kill", "starts a long command and kills it, after asking", work.kill),
     Command("subagent", "a tool call with tool calls of its own", work.subagent),
-    Command("permission", "asks for permission with every kind of option", questions.permission),
-    Command("question", "asks for input by a form and by a web page", questions.question),
-    Command("ext", "calls extension methods of the client", questions.ext),
+    Command("permission", "asks for permission with every kind of option", status.permission),
+    Command("question", "asks for input by a form and by a web page", status.question),
+    Command("ext", "calls extension methods of the client", status.ext),
     Command("commands", "sends the list of commands", show_commands),
     Command("mode [ID]", "shows or changes the mode: ask, code, plan", status.mode),
     Command("config [ID VALUE]", "shows or changes an option", status.config),
@@ -207,14 +204,14 @@ COMMANDS = (
     Command("big [N]", "one message of N bytes", talk.big),
     Command("flood [N]", "N messages as fast as they go", talk.flood),
     Command("slow [SECONDS]", "a message every 100 ms", talk.slow),
-    Command("wait", "waits until cancelled", trouble.wait),
-    Command("stubborn [SECONDS]", "does not listen to cancel for a while", trouble.stubborn),
-    Command("error [CODE]", "answers the prompt with an error", trouble.error),
-    Command("refuse", "ends the turn with a refusal", trouble.refuse),
-    Command("limit", "ends the turn at the token limit", trouble.limit),
-    Command("crash [CODE]", "dies in the middle of the turn", trouble.crash),
-    Command("noise", "prints rubbish into the protocol stream", trouble.noise),
-    Command("stderr [N]", "writes N KiB to stderr", trouble.stderr),
+    Command("wait", "waits until cancelled", talk.wait),
+    Command("stubborn [SECONDS]", "does not listen to cancel for a while", talk.stubborn),
+    Command("error [CODE]", "answers the prompt with an error", talk.error),
+    Command("refuse", "ends the turn with a refusal", talk.refuse),
+    Command("limit", "ends the turn at the token limit", talk.limit),
+    Command("crash [CODE]", "dies in the middle of the turn", talk.crash),
+    Command("noise", "prints rubbish into the protocol stream", talk.noise),
+    Command("stderr [N]", "writes N KiB to stderr", talk.stderr),
 )
 BY_NAME = {command.name: command for command in COMMANDS}
 

@@ -20,7 +20,6 @@ from ..follow import BATCH_BYTES, BATCH_COUNT, TAIL_BYTES, Pages, Tail
 from ..records import Change, DeleteSession, Record, SearchHit, SessionFilter, SessionPage
 from ..search import texts_of
 from . import tables
-from . import tables as rows
 from .commit import Job
 from .database import Synchronous
 from .reader import Readers, problems, search
@@ -155,7 +154,7 @@ class SQLiteLog(EventLog):
         return (await self._read(session_id, after, limit, max_bytes))[0]
 
     async def read_all(self, after: int = 0, limit: int = BATCH_COUNT, *, max_bytes: int = BATCH_BYTES) -> list[Entry]:
-        return await self._open_readers().run(lambda db: rows.read_all(db, after, limit, max_bytes))
+        return await self._open_readers().run(lambda db: tables.read_all(db, after, limit, max_bytes))
 
     async def last_seq(self, session_id: str) -> int:
         readers = self._open_readers()
@@ -163,7 +162,7 @@ class SQLiteLog(EventLog):
         return known if known >= 0 else (await readers.run(lambda db: tables.head(db, session_id)))[1]
 
     async def last_position(self) -> int:
-        return await self._open_readers().run(rows.last_position)
+        return await self._open_readers().run(tables.last_position)
 
     async def find(self, kind: type[R], where: Mapping[str, Any]) -> list[R]:
         return await self._open_readers().run(lambda db: tables.find(db, kind, where))
@@ -191,7 +190,7 @@ class SQLiteLog(EventLog):
         return await self._pages.fetch(session_id, cursor, count, size)
 
     async def _read(self, session_id: str, cursor: int, count: int, size: int) -> tuple[list[Entry], int]:
-        return await self._open_readers().run(lambda db: rows.read_session(db, session_id, cursor, count, size))
+        return await self._open_readers().run(lambda db: tables.read_session(db, session_id, cursor, count, size))
 
     def _open_writer(self) -> Writer:
         if self._writer is None:

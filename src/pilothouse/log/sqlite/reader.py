@@ -26,7 +26,6 @@ from ..records import Change, Record, SearchHit, SessionFilter, SessionPage
 from ..search import like_pattern, match_expression, needs_substrings, snippet, terms_of
 from ..stores import Approvals, Rules, Sessions
 from . import tables
-from . import tables as rows
 from .database import FAILURES, FileLock, check_header, connect_for_reading, explain, identify, migrations
 
 T = TypeVar("T")
@@ -183,7 +182,7 @@ class LogArchive:
         """Some entries beyond a seq; none when there are no more. Raises UnknownSession."""
         if self._readers is None:
             raise UnknownSession(session_id)
-        page, _ = await self._readers.run(lambda db: rows.read_session(db, session_id, after, limit, max_bytes))
+        page, _ = await self._readers.run(lambda db: tables.read_session(db, session_id, after, limit, max_bytes))
         return page
 
     async def entries(self, session_id: str, after: int = 0) -> AsyncIterator[Entry]:

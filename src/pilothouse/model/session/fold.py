@@ -33,7 +33,6 @@ from ..events import (
 )
 from ..records import FileChangeSummary, SessionStatus, SessionSummary, TokenUsage
 from . import calls, customs, messages
-from . import calls as asks
 from .items import (
     Approval,
     Failure,
@@ -286,7 +285,7 @@ def _rate_limit(state: State, event: RateLimitEvent) -> None:
 _HANDLERS: Mapping[type[Event], Callable[[State, Any], None]] = {
     **messages.HANDLERS,
     **calls.HANDLERS,
-    **asks.HANDLERS,
+    **calls.REQUEST_HANDLERS,
     **customs.HANDLERS,
     SessionStartedEvent: _started,
     SessionCompletedEvent: _completed,
