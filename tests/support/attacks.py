@@ -133,7 +133,7 @@ async def log_in(served: Served) -> dict[str, str]:
 
 
 def routes() -> list[str]:
-    from pilothouse.server.acp.websocket import websocket as acp
+    from pilothouse.server.acp import websocket as acp
     from pilothouse.server.ws import stream as websocket
 
     return [route.path for route in (*websocket.ROUTES, *acp.ROUTES)]  # type: ignore[attr-defined]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from pilothouse.hub.approvals.approvals.approvals import choose_option
 
+from pilothouse.hub.approvals.approvals import choose_option
 from pilothouse.hub.errors import UnknownApproval
 from pilothouse.model.records import Option
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from pilothouse.hub.session.session.prompt_queue import Prompt, PromptQueue, TurnResult, result_of, stored_result
 
 from pilothouse.dialects.acp import Translator
 from pilothouse.hub.errors import NotStored, QueueFull
+from pilothouse.hub.session.prompt_queue import Prompt, PromptQueue, TurnResult, result_of, stored_result
 from pilothouse.log.memory import MemoryLog
 
 NOW = "2026-01-01T00:00:00.000Z"

@@ -7,12 +7,12 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from pilothouse.log.sqlite.log.reader import LogArchive, lock_holder
 
 from pilothouse.app.stored_sessions import Ambiguous, Archive
 from pilothouse.log import LogCorrupt, LogReadOnly, LogTooNew, LogUnusable, SQLiteLog, UnknownSession
 from pilothouse.log.records import SessionFilter
-from pilothouse.log.sqlite.log import reader as archive
+from pilothouse.log.sqlite import reader as archive
+from pilothouse.log.sqlite.reader import LogArchive, lock_holder
 from pilothouse.model.events import DERIVED, MessageDeltaEvent
 
 NOW = "2026-01-01T00:00:00.000Z"

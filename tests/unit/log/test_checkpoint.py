@@ -6,10 +6,10 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from pilothouse.log.sqlite.log.database import open_for_writing
-from pilothouse.log.sqlite.log.writer import Checkpointer
 
-from pilothouse.log.sqlite.log import writer as checkpoint
+from pilothouse.log.sqlite import writer as checkpoint
+from pilothouse.log.sqlite.database import open_for_writing
+from pilothouse.log.sqlite.writer import Checkpointer
 
 
 def test_a_long_flood_leaves_a_short_write_ahead_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pilothouse.log.sqlite.log.commit import GroupCommit, Job
-from pilothouse.log.sqlite.log.database import open_for_writing, prepare_search
-from pilothouse.log.sqlite.log.tables import head
 
 from pilothouse.log import LogConflict, LogCorrupt, RecordExists, UnknownSession
 from pilothouse.log.entries import number
 from pilothouse.log.records import Change, DeleteSession, Insert, SessionRecord, Setting
+from pilothouse.log.sqlite.commit import GroupCommit, Job
+from pilothouse.log.sqlite.database import open_for_writing, prepare_search
+from pilothouse.log.sqlite.tables import head
 from pilothouse.model.events import MessageStartEvent
 
 FUTURE: Any = asyncio.Future.__new__(asyncio.Future)  # nobody waits here
@@ -143,7 +143,7 @@ def test_what_was_not_purged_is_found_when_the_log_is_opened_again(bench: Bench)
 
 
 def test_when_a_transaction_breaks_each_job_is_tried_by_itself(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pilothouse.log.sqlite.log import commit
+    from pilothouse.log.sqlite import commit
 
     def fail_for_many(db: sqlite3.Connection, number: int, entries: list[Any], size: int, staged: Any) -> int:
         if len(entries) > 1:
@@ -173,7 +173,7 @@ def test_the_row_of_a_busy_session_is_told_now_and_then_and_its_head_is_exact_al
 
 
 def test_what_was_known_of_sessions_changes_only_with_a_commit(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pilothouse.log.sqlite.log import commit
+    from pilothouse.log.sqlite import commit
 
     def fail(*_: Any) -> int:
         raise sqlite3.OperationalError("no")

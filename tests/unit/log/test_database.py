@@ -8,7 +8,9 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
-from pilothouse.log.sqlite.log.database import (
+
+from pilothouse.log import LogCorrupt, LogForeign, LogFull, LogLocked, LogReadOnly, LogTooNew, LogUnusable, records
+from pilothouse.log.sqlite.database import (
     APPLICATION_ID,
     check_header,
     explain,
@@ -18,10 +20,8 @@ from pilothouse.log.sqlite.log.database import (
     prepare,
     prepare_search,
 )
-from pilothouse.log.sqlite.log.log import SQLiteLog
-from pilothouse.log.sqlite.log.tables import columns, find
-
-from pilothouse.log import LogCorrupt, LogForeign, LogFull, LogLocked, LogReadOnly, LogTooNew, LogUnusable, records
+from pilothouse.log.sqlite.log import SQLiteLog
+from pilothouse.log.sqlite.tables import columns, find
 
 HERE = Path("x.db")
 

@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
-from pilothouse.log.sqlite.log.database import FileLock
 
 from pilothouse.log import LogLocked
-from pilothouse.log.sqlite.log import database as lock
+from pilothouse.log.sqlite import database as lock
+from pilothouse.log.sqlite.database import FileLock
 
 
 def test_the_lock_of_a_process_that_runs_is_refused_at_once_and_names_it(tmp_path: Path) -> None:

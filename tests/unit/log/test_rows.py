@@ -8,8 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pilothouse.log.sqlite.log.database import open_for_writing
-from pilothouse.log.sqlite.log.tables import (
+
+from pilothouse.log import Entry, UnknownSession
+from pilothouse.log.entries import SLICE_BYTES
+from pilothouse.log.records import Insert, SessionRecord
+from pilothouse.log.sqlite.database import open_for_writing
+from pilothouse.log.sqlite.tables import (
     BLOB_BYTES,
     ROW_BYTES,
     ROW_COUNT,
@@ -22,10 +26,6 @@ from pilothouse.log.sqlite.log.tables import (
     types_of,
     write_rows,
 )
-
-from pilothouse.log import Entry, UnknownSession
-from pilothouse.log.entries import SLICE_BYTES
-from pilothouse.log.records import Insert, SessionRecord
 from pilothouse.model.events import EVENT_TYPES, CustomEvent, MessageStartEvent, encode_event
 
 EVERYTHING = (10_000, 1 << 40)

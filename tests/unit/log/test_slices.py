@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pilothouse.log.sqlite.log.commit import Job
-from pilothouse.log.sqlite.log.tables import read_session
 
 from pilothouse.log import Entry, LogConflict, RecordExists
 from pilothouse.log.entries import SLICE_BYTES, is_large, slices, sweep
+from pilothouse.log.sqlite.commit import Job
+from pilothouse.log.sqlite.tables import read_session
 
 from .test_commit import FUTURE, Bench, setting
 

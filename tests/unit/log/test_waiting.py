@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 
 import pytest
-from pilothouse.log.sqlite.log.commit import Job
-from pilothouse.log.sqlite.log.writer import ROUND_BYTES, SESSION_BYTES, Waiting
 
 from pilothouse.log import Entry
 from pilothouse.log.records import Remove, Setting
+from pilothouse.log.sqlite.commit import Job
+from pilothouse.log.sqlite.writer import ROUND_BYTES, SESSION_BYTES, Waiting
 
 from .test_commit import FUTURE
 

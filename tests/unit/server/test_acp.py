@@ -12,9 +12,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from pilothouse.hub.session.session.session import HubSession
-from pilothouse.server.acp.websocket.update_frames import Runs, notification, numbered, update_head
-from pilothouse.server.auth.guard.callers import ADMIN, Caller
 
 from pilothouse.acp import schema, text_block
 from pilothouse.acp.client.connection import ClientSideConnection
@@ -23,10 +20,13 @@ from pilothouse.acp.transport import memory_pair
 from pilothouse.dialects.acp import to_updates
 from pilothouse.dialects.acp.requests import elicitation_request, permission_request
 from pilothouse.hub.hub import Hub
+from pilothouse.hub.session.session import HubSession
 from pilothouse.log.entries import Entry
 from pilothouse.model.events import ApprovalRequestedEvent, UserQuestionEvent, decode_event
 from pilothouse.model.records import DescriptionPreview, Option
+from pilothouse.server.acp.update_frames import Runs, notification, numbered, update_head
 from pilothouse.server.acp.websocket import AcpFace
+from pilothouse.server.auth.callers import ADMIN, Caller
 from tests.support.hubs import PATIENCE, fact, until
 from tests.support.records import append, finder, says, write_record
 from tests.support.servers import agent_specs

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pilothouse.hub.session.session.prompt_queue import TurnResult
-from pilothouse.server.acp.websocket.answers import Ending, prompt_answer, request_error
 
 from pilothouse.acp.errors import RequestError
 from pilothouse.hub.errors import AgentFailed, IllegalCommand, UnfitContent
+from pilothouse.hub.session.prompt_queue import TurnResult
 from pilothouse.model.errors import ACPError
+from pilothouse.server.acp.answers import Ending, prompt_answer, request_error
 
 
 def failed(code: str, message: str, details: Any = None, agent_code: str | None = None) -> RequestError:

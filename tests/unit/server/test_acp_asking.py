@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from pilothouse.server.acp.websocket.questions import LONGEST, Asking
-from pilothouse.server.auth.guard.callers import ADMIN, Caller
 
 from pilothouse.acp.schema import ClientCapabilities
 from pilothouse.log.records import Approval
 from pilothouse.model.events import ApprovalRequestedEvent
 from pilothouse.model.records import Option
+from pilothouse.server.acp.questions import LONGEST, Asking
+from pilothouse.server.auth.callers import ADMIN, Caller
 
 CALLER = Caller(name="editor", scopes=ADMIN)
 ONCE = Option(option_id="once", name="Yes", kind="allow_once")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pilothouse.server.acp.websocket.client_view import MOST_AGENTS, MOST_WORDS, Dressing
+from pilothouse.server.acp.client_view import MOST_AGENTS, MOST_WORDS, Dressing
 
 
 def dressing() -> Dressing:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pilothouse.server.auth.guard.callers import Caller
 
 from pilothouse.acp.errors import RequestError
 from pilothouse.hub.hub import Hub
+from pilothouse.server.auth.callers import Caller
 from tests.support.hubs import check, facts, history, odd, odd_hub
 from tests.support.lending import Lender, lending
 from tests.support.servers import agent_specs

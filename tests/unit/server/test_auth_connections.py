@@ -3,8 +3,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from pilothouse.server.auth.guard.callers import ADMIN, SCOPES, Caller, in_order
 
+from pilothouse.server.auth.callers import ADMIN, SCOPES, Caller, in_order
 from pilothouse.server.errors import HttpError
 from pilothouse.server.limits import Limits
 from pilothouse.server.state import Connections

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from pilothouse.server.auth.guard.rate_limit import (
+
+from pilothouse.server.auth.rate_limit import (
     BURST,
     LONGEST,
     REMEMBERED,

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from pilothouse.server.auth.guard.browser_logins import cookie, cookie_name, values
-from pilothouse.server.auth.guard.guard import host_allowed, normal_origin, origin_allowed, own_origin
 
+from pilothouse.server.auth.browser_logins import cookie, cookie_name, values
+from pilothouse.server.auth.guard import host_allowed, normal_origin, origin_allowed, own_origin
 from pilothouse.server.http.middleware import HTML_POLICY, POLICY, secured
 from pilothouse.server.listener import BindRefused, check_bind
 

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from pilothouse.server.auth.guard.secrets import AT_ONCE, TRIES, TicketRefused, Tickets
+
+from pilothouse.server.auth.secrets import AT_ONCE, TRIES, TicketRefused, Tickets
 
 
 class Clock:

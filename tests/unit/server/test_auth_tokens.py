@@ -5,7 +5,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from pilothouse.server.auth.guard.secrets import TokenError, digest, load_token, new_secret, same
+
+from pilothouse.server.auth.secrets import TokenError, digest, load_token, new_secret, same
 
 
 def mode(path: Path) -> int:

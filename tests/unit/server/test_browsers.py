@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from pilothouse.server.auth.guard.browser_logins import browser_name
+
+from pilothouse.server.auth.browser_logins import browser_name
 
 WEBKIT = "AppleWebKit/537.36 (KHTML, like Gecko)"
 APPLE = "AppleWebKit/605.1.15 (KHTML, like Gecko)"

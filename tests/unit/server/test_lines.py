@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from pilothouse.server.acp.websocket.lines import HIGH_WATER, LineLink, LineListener
-from pilothouse.server.acp.websocket.update_frames import Run
 
 from pilothouse.acp.errors import ConnectionClosed
+from pilothouse.server.acp.lines import HIGH_WATER, LineLink, LineListener
+from pilothouse.server.acp.update_frames import Run
 from pilothouse.server.limits import Limits
 from pilothouse.server.listener import local_socket
 from tests.support.servers import serving

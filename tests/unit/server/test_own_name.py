@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from pilothouse.server.auth.guard.identity import own_name
+
+from pilothouse.server.auth.identity import own_name
 
 
 @pytest.mark.parametrize(
