@@ -15,7 +15,7 @@ from pilothouse.hub.agent.process import AgentSpec
 from pilothouse.hub.hub import Hub
 from pilothouse.hub.session.session import HubSession
 from tests.support.rogue import rogue_hub
-from tests.unit.adapters.claude.driving import fake_cli
+from tests.unit.agents.claude_bridge.driving import fake_cli
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.hubs import approval_asked, check, history
 from tests.support.rogue import ask, deny, rogue_hub, run_turn
-from tests.unit.dialects.test_acp_effects import SHAPES, VICTIM
+from tests.unit.dialects.acp.test_effects import SHAPES, VICTIM
 
 DENYING = {"deny": {"commands": ["rm *"]}}
 ALLOWING = {"autoApprove": {"commands": ["rm -rf victim", "ls", "true"], "tools": ["Bash"], "writes": True}}

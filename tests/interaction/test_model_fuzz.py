@@ -21,7 +21,7 @@ from pilothouse.model.policy import decide
 from pilothouse.model.risk import LEVELS, assess_risk
 from pilothouse.model.session import Session
 from tests.support.mutation import Mutator
-from tests.unit.dialects.test_acp_scenarios import SCENARIOS, played
+from tests.unit.dialects.acp.test_translate_scenarios import SCENARIOS, played
 
 LINES = int(os.environ.get("PILOTHOUSE_FUZZ_LINES", "100000"))
 SEED = int(os.environ.get("PILOTHOUSE_FUZZ_SEED", "20261115"))

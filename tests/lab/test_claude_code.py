@@ -18,8 +18,8 @@ from tests.lab.claude_cases import *  # noqa: F403
 from tests.lab.claude_cases import bash, raw, script
 from tests.lab.conftest import WANTED
 from tests.lab.talks import PATIENCE, WAYS, Talk
-from tests.unit.adapters.claude.driving import Talk as BridgeTalk
-from tests.unit.adapters.claude.driving import Watcher
+from tests.unit.agents.claude_bridge.driving import Talk as BridgeTalk
+from tests.unit.agents.claude_bridge.driving import Watcher
 
 pytestmark = pytest.mark.parametrize("agent", ["claude-code"] if "claude-code" in WANTED else [], indirect=True)
 

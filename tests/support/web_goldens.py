@@ -163,7 +163,7 @@ def _plain(events: list[Event], directory: str, session_id: str) -> Events:
 
 def record_odd(count: int = 8) -> list[Events]:
     """Events of every type in any order, with ids used again, numbers missing and values of any kind."""
-    from tests.unit.model.test_session_properties import BY_KIND, CUSTOM_NAMES, customs, numbered
+    from tests.unit.model.session.test_fold_properties import BY_KIND, CUSTOM_NAMES, customs, numbered
 
     kinds = [*BY_KIND, *map(customs, CUSTOM_NAMES)]
     found: list[Events] = []
