@@ -1,4 +1,4 @@
-"""A session drawn without a terminal: what is shown of each event, and in which order."""
+"""A session drawn without a terminal: the output for each event in order, and the last line of a turn."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from pilothouse.dialects.acp import Translator
 from pilothouse.model.events import Event, decode_event
 from pilothouse.terminal.screen import Screen
+
+# -- events -----------------------------------------------------------------------------------------------------------
 
 
 def event(type_: str, **fields: Any) -> Event:
@@ -167,3 +170,24 @@ def test_a_rule_is_called_what_it_allows() -> None:
         screen.show(one)
     screen.rest()
     assert "allowed by your rule `make` (always, this project)" in out.getvalue()
+
+
+# -- end of a turn ----------------------------------------------------------------------------------------------------
+
+NOW = "2026-01-01T00:00:00.000Z"
+
+
+def test_tokens_are_those_of_the_turn_and_not_of_the_session() -> None:
+    printed = io.StringIO()
+    screen = Screen(Console(file=printed, width=100), live=False)
+    events = Translator("s", workspace="/work")
+    found = events.started(NOW, agent="demo", result={})
+    for number, (given, made) in enumerate(((1000, 200), (30, 4))):
+        found += events.prompt("go", NOW, turn_id=str(number))
+        usage = {"inputTokens": given, "outputTokens": made, "totalTokens": given + made}
+        found += events.result({"stopReason": "end_turn", "usage": usage}, NOW)
+    for seq, event in enumerate(found, 1):
+        event.seq = seq
+        screen.show(event)
+    ends = [line.strip() for line in printed.getvalue().splitlines() if "Done" in line]
+    assert [end.rpartition(" · ")[2] for end in ends] == ["1,200 tokens", "34 tokens"]

@@ -1,16 +1,19 @@
-"""Which turns of a record are the hub's own: by their words, by their time, and in doubt."""
+"""Which turns of a record are the hub's own, and which of its updates were received before."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from pilothouse.hub.mirror.dedup import ELSEWHERE, Ownership, OwnTurn, PromptCount, own_turns
+from pilothouse.hub.mirror.dedup import ELSEWHERE, Ownership, OwnTurn, PromptCount, Told, own_turns
 from pilothouse.log.memory import MemoryLog
 from pilothouse.model.events import CustomEvent, Event, MessageCompleteEvent
 from pilothouse.model.records import ImageContent, TextContent
 from tests.support.records import says
+
+# -- turns ------------------------------------------------------------------------------------------------------------
 
 
 def at(second: float) -> str:
@@ -119,3 +122,42 @@ def test_prompts_are_counted_however_they_are_cut() -> None:
         *(False, False, True, False),
     ]
     assert count.count == 3
+
+
+# -- updates ----------------------------------------------------------------------------------------------------------
+
+
+def test_texts_that_come_in_other_pieces_are_told_once() -> None:
+    known = Told()
+    for text in ("Hel", "lo"):
+        known.remember(msgspec.json.encode(says(text, "m")))
+    whole = says("Hello world", "m")
+    assert known.rest(whole, msgspec.json.encode(whole)) == says(" world", "m")
+    again = says("Hello", "m")
+    assert known.rest(again, msgspec.json.encode(again)) == again
+
+
+def test_a_call_that_comes_with_its_end_is_told_by_its_end_alone() -> None:
+    started = {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "x", "status": "pending"}
+    ended = {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "x", "status": "completed"}
+    known = Told()
+    known.remember(msgspec.json.encode(started))
+    assert known.rest(ended, msgspec.json.encode(ended)) == {**ended, "sessionUpdate": "tool_call_update"}
+    known.remember(msgspec.json.encode({"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed"}))
+    assert known.rest(ended, msgspec.json.encode(ended)) is None
+
+
+def test_the_same_update_twice_is_two_updates() -> None:
+    plan = {"sessionUpdate": "plan", "entries": []}
+    source = msgspec.json.encode(plan)
+    known = Told()
+    known.remember(source)
+    assert known.rest(plan, source) is None
+    assert known.rest(plan, source) == plan
+
+
+def test_notices_are_no_part_of_what_was_told() -> None:
+    known = Told()
+    known.remember(b'{"stopReason": "end_turn"}')
+    known.remember(b"no JSON")
+    assert known.rest({"sessionUpdate": "x"}, b'{"sessionUpdate": "x"}') == {"sessionUpdate": "x"}

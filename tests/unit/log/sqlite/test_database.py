@@ -1,17 +1,25 @@
-"""The file: its migrations, its header, and what SQLite's errors become."""
+"""The database file: migrations, header, errors of SQLite, and the lock of the process that writes it."""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import re
 import sqlite3
+import subprocess
+import sys
+import threading
+import time
 from importlib import resources
 from pathlib import Path
 
 import pytest
 
 from pilothouse.log import LogCorrupt, LogForeign, LogFull, LogLocked, LogReadOnly, LogTooNew, LogUnusable, records
+from pilothouse.log.sqlite import database as lock
 from pilothouse.log.sqlite.database import (
     APPLICATION_ID,
+    FileLock,
     check_header,
     explain,
     has_fts,
@@ -22,6 +30,8 @@ from pilothouse.log.sqlite.database import (
 )
 from pilothouse.log.sqlite.log import SQLiteLog
 from pilothouse.log.sqlite.tables import columns, find
+
+# -- file -------------------------------------------------------------------------------------------------------------
 
 HERE = Path("x.db")
 
@@ -168,3 +178,43 @@ async def test_turns_of_the_first_version_are_known_without_a_digest(tmp_path: P
         new = await log.turns.record("s", "new")
         assert new is not None
         assert (new.turn_id, new.digest) == ("turn_2", "abc")
+
+
+# -- lock -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_lock_of_a_process_that_runs_is_refused_at_once_and_names_it(tmp_path: Path) -> None:
+    held, other = FileLock(tmp_path / "hub.db"), FileLock(tmp_path / "hub.db")
+    assert held.acquire() is None
+    with pytest.raises(LogLocked) as caught:
+        other.acquire()
+    assert caught.value.pid == os.getpid()
+    held.release()
+    assert other.acquire() is None
+    other.release()
+
+
+@pytest.mark.parametrize("holder", ["", "nobody"])
+def test_a_lock_whose_holder_is_going_is_waited_for(tmp_path: Path, holder: str) -> None:
+    ended = subprocess.Popen(["true"])
+    try:
+        while not lock._is_exiting(ended.pid):  # it has ended, and is still listed because nobody took note of that
+            time.sleep(0.01)
+        os.kill(ended.pid, 0)
+        going = FileLock(tmp_path / "hub.db")
+        descriptor = os.open(going.path, os.O_RDWR | os.O_CREAT)
+        os.write(descriptor, holder.encode() or str(ended.pid).encode())
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        letting_go = threading.Timer(0.1, os.close, (descriptor,))
+        letting_go.start()
+        assert going.acquire() is None
+        letting_go.join()
+        going.release()
+    finally:
+        ended.wait()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells that a process is on its way out")
+def test_a_process_that_runs_is_not_on_its_way_out() -> None:
+    assert not lock._is_exiting(os.getpid())
+    assert not lock._is_exiting(2**22 + 1)
