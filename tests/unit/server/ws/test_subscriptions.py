@@ -1,4 +1,4 @@
-"""The parts of the WebSocket lane: frames, messages, and what is shared by consumers."""
+"""Subscriptions of the WebSocket stream: how events are joined, shared by clients and kept."""
 
 from __future__ import annotations
 
@@ -6,14 +6,7 @@ import asyncio
 import json
 from typing import Any, cast
 
-import pytest
-from websockets.frames import Frame as WireFrame
-from websockets.frames import Opcode
-
 from pilothouse.log.entries import Entry
-from pilothouse.model.errors import ValidationError
-from pilothouse.server.errors import HttpError
-from pilothouse.server.ws.messages import MESSAGES, CommandMessage, Subscribe, parse_message, request_id_of
 from pilothouse.server.ws.sockets import frame
 from pilothouse.server.ws.subscriptions import KEPT, KEPT_BYTES, Form, Frames, Outlet, Subscription, events_message
 
@@ -23,12 +16,7 @@ def entry(seq: int, source: bytes | None = None, *, size: int = 0) -> Entry:
     return Entry("s", seq, seq + 100, "custom", data, source)
 
 
-@pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, 65_536, 200_000])
-def test_a_frame_is_what_the_protocol_says(size: int) -> None:
-    message = b"x" * size
-    assert frame(message) == WireFrame(Opcode.TEXT, message).serialize(mask=False)
-
-
+# -- subscriptions ----------------------------------------------------------------------------------------------------
 def test_events_are_joined_as_they_are_stored() -> None:
     entries = [entry(1), entry(2, b'{"a":1}'), entry(3, b"")]
     message = json.loads(events_message("s", entries))
@@ -106,64 +94,3 @@ async def test_a_cursor_stands_before_what_was_never_written() -> None:
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)
-
-
-def test_every_message_is_read_by_its_type() -> None:
-    assert isinstance(parse_message('{"type":"subscribe"}'), Subscribe)
-    message = parse_message('{"type":"command","sessionId":"s","commandId":"c","command":{"command":"cancel"}}')
-    assert isinstance(message, CommandMessage)
-    assert message.command == {"command": "cancel"}
-    cursors = parse_message('{"type":"subscribe","sessionIds":["a"],"after":{"a":7}}')
-    assert isinstance(cursors, Subscribe)
-    assert cursors.after == {"a": 7}
-
-
-@pytest.mark.parametrize(
-    ("text", "code", "names"),
-    [
-        ("{", "malformed", "no JSON"),
-        ("[]", "malformed", "object"),
-        ("null", "malformed", "object"),
-        (b"\x00", "malformed", "binary"),
-        ('{"type":"dance"}', "unknown_type", "dance"),
-        ('{"type":7}', "unknown_type", "7"),
-    ],
-)
-def test_what_is_no_message_is_refused_with_the_reason(text: Any, code: str, names: str) -> None:
-    with pytest.raises(HttpError) as caught:
-        parse_message(text)
-    assert caught.value.record.code == code
-    assert names in caught.value.record.message
-
-
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("{}", "type"),
-        ("[" * 5000, "message"),
-        ("[" * 200 + "]" * 200, "message"),
-        ('{"type":"subscribe","sessionId":"a"}', "sessionId"),
-        ('{"type":"subscribe","after":-1}', "after"),
-        ('{"type":"subscribe","after":"7"}', "after"),
-        (json.dumps({"type": "subscribe", "sessionIds": ["a"] * 1001}), "sessionIds"),
-        ('{"type":"history","sessionId":"a","limit":5000}', "limit"),
-        ('{"type":"command","sessionId":"a","command":{}}', "commandId"),
-        ('{"type":"authenticate"}', "token"),
-    ],
-)
-def test_a_wrong_field_is_named(text: str, names: str) -> None:
-    with pytest.raises(ValidationError) as caught:
-        parse_message(text)
-    assert names in str(caught.value)
-
-
-def test_an_error_can_name_the_request_that_could_not_be_read() -> None:
-    assert request_id_of('{"type":"dance","requestId":5}') == 5
-    assert request_id_of('{"requestId":["x"]}') is None
-    assert request_id_of("{") is None
-    assert request_id_of(b"x") is None
-
-
-def test_the_page_names_every_message(request: pytest.FixtureRequest) -> None:
-    page = (request.config.rootpath / "docs" / "reference" / "websocket.md").read_text()
-    assert [kind for kind in MESSAGES if f"`{kind}" not in page] == []
