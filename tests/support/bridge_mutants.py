@@ -11,10 +11,11 @@ import sys
 
 from tests.support.mutants import Mutant, run
 
-CLAUDE = "adapters/claude"
-UNIT = "tests/unit/adapters/claude"
+CLAUDE = "agents/claude_bridge"
+UNIT = "tests/unit/agents/claude_bridge"
 PURE = tuple(
-    f"{UNIT}/test_{name}.py" for name in ("bridge_defects", "tools", "asking", "speech", "turns", "recordings")
+    f"{UNIT}/test_{name}.py"
+    for name in ("translate_defects", "tools", "permissions", "speech", "turns", "translate_recordings")
 )
 PROCESS = (f"{UNIT}/test_session.py", f"{UNIT}/test_agent.py")
 
@@ -29,8 +30,8 @@ MUTANTS = (
         '        if name == "Write":\n'
         '            self._outbox.ask(call_id, "fs/write_text_file", path="/work/a", content="x")\n',
     ),
-    Mutant(1, "a denied call runs", f"{CLAUDE}/asking.py", "elif not chosen.allows:", "elif False:"),
-    Mutant(2, "no partial messages", f"{CLAUDE}/command.py", '"--include-partial-messages", ', "", PROCESS),
+    Mutant(1, "a denied call runs", f"{CLAUDE}/permissions.py", "elif not chosen.allows:", "elif False:"),
+    Mutant(2, "no partial messages", f"{CLAUDE}/process.py", '"--include-partial-messages", ', "", PROCESS),
     Mutant(
         2,
         "events are read one level too deep",
@@ -59,7 +60,7 @@ MUTANTS = (
         f"{CLAUDE}/translate.py",
         "            reason = exc.reason\n",
         "            raise\n",
-        (*PURE, f"{UNIT}/test_news.py", f"{UNIT}/test_control.py", "tests/unit/adapters/claude/test_fuzz.py"),
+        (*PURE, f"{UNIT}/test_notices.py", f"{UNIT}/test_control.py", f"{UNIT}/test_translate_fuzz.py"),
     ),
     Mutant(
         4,
@@ -87,7 +88,7 @@ MUTANTS = (
     Mutant(
         6,
         "a permission has an id of its own",
-        f"{CLAUDE}/asking.py",
+        f"{CLAUDE}/permissions.py",
         'asked = {"toolCallId": call.shown,',
         'asked = {"toolCallId": f"hook_{call.shown}",',
     ),
@@ -99,11 +100,11 @@ MUTANTS = (
         "",
         PROCESS,
     ),
-    Mutant(7, "dontAsk is not offered", f"{CLAUDE}/setup.py", '    "dontAsk": (', '    "dontAskAtAll": ('),
+    Mutant(7, "dontAsk is not offered", f"{CLAUDE}/control.py", '    "dontAsk": (', '    "dontAskAtAll": ('),
     Mutant(
         8,
         "a model is always passed",
-        f"{CLAUDE}/command.py",
+        f"{CLAUDE}/process.py",
         '"--model": options.model,',
         '"--model": options.model or "sonnet",',
         PROCESS,
@@ -134,42 +135,42 @@ MUTANTS = (
     Mutant(
         10,
         "what settings deny is not shown",
-        f"{CLAUDE}/news.py",
+        f"{CLAUDE}/notices.py",
         '"permission_denied": News._denied',
         '"permission_denied": News._note',
     ),
     Mutant(
         10,
         "an answer that means nothing allows",
-        f"{CLAUDE}/asking.py",
+        f"{CLAUDE}/permissions.py",
         "            self._deny(request_id, reason or STOPPED, stop=True)\n",
         "            self._allow(request_id, pending, pending.given, pending.choices[0])\n",
     ),
     Mutant(
         11,
         "the first question only",
-        f"{CLAUDE}/questions.py",
+        f"{CLAUDE}/permissions.py",
         "enumerate(questions_in(given), 1):\n        title",
         "enumerate(questions_in(given)[:1], 1):\n        title",
     ),
     Mutant(
         11,
         "no several answers",
-        f"{CLAUDE}/questions.py",
+        f"{CLAUDE}/permissions.py",
         'if question.get("multiSelect") is True:',
         "if False:",
     ),
     Mutant(
         11,
         "four options at most",
-        f"{CLAUDE}/questions.py",
+        f"{CLAUDE}/permissions.py",
         "        options = _options(question)\n",
         "        options = _options(question)[:4]\n",
     ),
     Mutant(
         11,
         "the questions are dropped from the answer",
-        f"{CLAUDE}/asking.py",
+        f"{CLAUDE}/permissions.py",
         '"updatedInput": {**pending.given, "answers": answers}',
         '"updatedInput": {"answers": answers}',
     ),

@@ -1,6 +1,6 @@
 """Policies: what they may say, what they decide about tools and paths, and what must hold for every command.
 
-The table of single commands is in `test_command_table.py`.
+The table of single commands is in `test_decision_table.py`.
 """
 
 from __future__ import annotations
