@@ -12,7 +12,8 @@ from pilothouse.dialects.acp import Translator
 from pilothouse.log.entries import Entry
 from pilothouse.log.memory import MemoryLog
 from pilothouse.model.events import Event
-from pilothouse.server.http.event_frames import KEPT_COUNT, Feeds, Lane, TurnIndexes, chosen
+from pilothouse.server.frame_cache import FrameCache
+from pilothouse.server.http.event_frames import Feeds, Lane, TurnIndexes, chosen
 
 NOW = "2026-03-01T10:00:00.000Z"
 EVENTS, PACKETS = Lane("events"), Lane("packets")
@@ -44,36 +45,24 @@ async def filled(log: MemoryLog, turns: int = 2) -> list[Entry]:
 async def test_consumers_at_the_same_place_share_the_bytes() -> None:
     async with MemoryLog() as log:
         entries = await filled(log)
-        feeds = Feeds(log)
+        feeds = Feeds(log, FrameCache())
         for lane in (EVENTS, PACKETS):
             assert feeds.frames(lane, entries).frames is feeds.frames(lane, list(entries)).frames
         assert feeds.frames(EVENTS, entries[1:]).frames != feeds.frames(EVENTS, entries).frames
 
 
-async def test_what_is_kept_is_bounded() -> None:
-    async with MemoryLog() as log:
-        entries = await filled(log)
-        feeds = Feeds(log)
-        first = feeds.frames(EVENTS, entries[:1]).frames
-        for lane in (Lane("events", types=(str(number),)) for number in range(KEPT_COUNT + 1)):
-            feeds.frames(lane, entries)
-        again = feeds.frames(EVENTS, entries[:1]).frames
-        assert again == first
-        assert again is not first
-
-
 async def test_packets_are_the_same_however_they_are_cut() -> None:
     async with MemoryLog() as log:
         entries = await filled(log)
-        feeds = Feeds(log)
+        feeds = Feeds(log, FrameCache())
         whole = feeds.frames(PACKETS, entries).frames
         for place in range(1, len(entries)):
             before = feeds.frames(PACKETS, entries[:place])
             after = feeds.frames(PACKETS, entries[place:], before.memory)
             assert before.frames + after.frames == whole
             # and for one who was not there before
-            come = await Feeds(log).memory(PACKETS, "s1", place)
-            assert Feeds(log).frames(PACKETS, entries[place:], come).frames == after.frames
+            come = await Feeds(log, FrameCache()).memory(PACKETS, "s1", place)
+            assert Feeds(log, FrameCache()).frames(PACKETS, entries[place:], come).frames == after.frames
             values, _ = feeds.values(PACKETS, entries[place:], come)
             assert b"".join(b"data: %b\n" % value for value in values).count(b"data: ") == after.frames.count(b"data: ")
 
@@ -83,7 +72,7 @@ async def test_a_batch_is_numbered_by_its_lane() -> None:
         await log.sessions.create("s0", agent="demo", cwd="/", status="starting")
         await log.append("s0", 0, Translator("s0").prompt("first", NOW, turn_id="t"))
         entries = await filled(log)
-        feeds = Feeds(log)
+        feeds = Feeds(log, FrameCache())
         shift = entries[0].position - 1
         assert shift > 0
         assert feeds.frames(EVENTS, entries).upto == entries[-1].seq
@@ -97,14 +86,14 @@ async def test_an_event_that_cannot_be_read_does_not_keep_others_away(caplog: py
         entries = await filled(log)
         damaged = Entry("s1", 1000, 1000, "tool:result", b'{"type":"tool:result"}', None)
         with caplog.at_level(logging.CRITICAL):
-            frames = Feeds(log).frames(PACKETS, [damaged, *entries]).frames
-        assert frames == Feeds(log).frames(PACKETS, entries).frames
+            frames = Feeds(log, FrameCache()).frames(PACKETS, [damaged, *entries]).frames
+        assert frames == Feeds(log, FrameCache()).frames(PACKETS, entries).frames
 
 
 async def test_a_source_that_spans_lines_is_sent_on_one() -> None:
     entry = Entry("s1", 1, 1, "custom", b'{"type":"custom"}', b'{\r\n "a": 1\n}')
     async with MemoryLog() as log:
-        frame = Feeds(log).frames(Lane("events", source=True), [entry]).frames
+        frame = Feeds(log, FrameCache()).frames(Lane("events", source=True), [entry]).frames
     assert frame.count(b"\n") == 3
     assert json.loads(frame.split(b"data: ")[1])["source"] == {"a": 1}
 

@@ -7,8 +7,9 @@ import json
 from typing import Any, cast
 
 from pilothouse.log.entries import Entry
+from pilothouse.server.frame_cache import FrameCache
 from pilothouse.server.ws.sockets import frame
-from pilothouse.server.ws.subscriptions import KEPT, KEPT_BYTES, Form, Frames, Outlet, Subscription, events_message
+from pilothouse.server.ws.subscriptions import Form, Outlet, Subscription, events_message
 
 
 def entry(seq: int, source: bytes | None = None, *, size: int = 0) -> Entry:
@@ -28,33 +29,21 @@ def test_events_are_joined_as_they_are_stored() -> None:
     assert sources == ["none", {"a": 1}, None]
 
 
-def test_consumers_at_one_cursor_share_the_very_same_bytes() -> None:
-    frames, entries = Frames(), [entry(1), entry(2)]
-    first = frames.of(Form(), "s", entries)
-    assert frames.of(Form(), "s", list(entries)) is first
-    assert (frames.made, frames.shared) == (1, 1)
+def test_clients_at_one_cursor_share_the_same_bytes() -> None:
+    cache, entries = FrameCache(), [entry(1), entry(2)]
+    first = Form().encode("s", entries, cache)
+    assert Form().encode("s", list(entries), cache) is first
     others = [
-        frames.of(Form(batch=False), "s", entries),
-        frames.of(Form(source=True), "s", [entry(1, b"{}"), entry(2)]),
-        frames.of(Form(), "", entries),
-        frames.of(Form(), "s", entries[1:]),
+        Form(batch=False).encode("s", entries, cache),
+        Form(source=True).encode("s", [entry(1, b"{}"), entry(2)], cache),
+        Form().encode("", entries, cache),
+        Form().encode("s", entries[1:], cache),
     ]
     assert len({first, *others}) == 5
-    assert frames.made == 5
-
-
-def test_few_frames_are_kept_and_few_bytes() -> None:
-    frames = Frames()
-    for seq in range(1, 3 * KEPT):
-        frames.of(Form(), "s", [entry(seq)])
-    assert len(frames._made) == KEPT
-    for seq in range(1000, 1020):
-        frames.of(Form(), "s", [entry(seq, size=KEPT_BYTES // 4)])
-    assert sum(map(len, frames._made.values())) == frames._size <= KEPT_BYTES
 
 
 def test_without_batches_each_event_is_a_frame_of_its_own() -> None:
-    made = Form(batch=False).make("s", [entry(1), entry(2)])
+    made = Form(batch=False).encode("s", [entry(1), entry(2)], FrameCache())
     bodies = [b'{"type":"event","position":%d,"event":%b}' % (e.position, e.data) for e in (entry(1), entry(2))]
     assert made == frame(bodies[0]) + frame(bodies[1])
 
@@ -84,9 +73,9 @@ class Endless:
 
 async def test_a_cursor_stands_before_what_was_never_written() -> None:
     socket: Any = Unread()
-    outlet, frames, followers = Outlet(socket), Frames(), (Endless(), Endless())
+    outlet, cache, followers = Outlet(socket), FrameCache(), (Endless(), Endless())
     both: list[Any] = [Subscription(name, cast(Any, one), 9, Form()) for name, one in zip("ab", followers, strict=True)]
-    tasks = [asyncio.ensure_future(one.run(outlet, frames, lambda: 1 << 20)) for one in both]
+    tasks = [asyncio.ensure_future(one.run(outlet, cache, lambda: 1 << 20)) for one in both]
     while not all(one.cursor for one in followers):
         await asyncio.sleep(0)
     assert len(socket.written) == 1
