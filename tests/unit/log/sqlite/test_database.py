@@ -42,7 +42,7 @@ def opened(path: Path) -> sqlite3.Connection:
 
 
 def test_migrations_are_numbered_without_a_gap() -> None:
-    names = sorted(file.name for file in resources.files("pilothouse.log").joinpath("sql").iterdir())
+    names = sorted(file.name for file in resources.files("pilothouse.log.sqlite").joinpath("sql").iterdir())
     assert [int(name[:4]) for name in names] == list(range(1, len(names) + 1))
     assert all(re.fullmatch(r"\d{4}_[a-z_]+\.sql", name) for name in names)
     assert len(migrations()) == len(names)
