@@ -26,7 +26,7 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 from ..model.marks import HUB
-from .http import Body, BrokenAnswer, Head, parse_head, request_head
+from .http_parser import Body, BrokenAnswer, Head, parse_head, request_head
 from .place import read_place
 
 

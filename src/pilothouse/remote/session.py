@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from ..model.commands import OfferId, Remember
 from ..model.events import CustomEvent, Event, SessionErrorEvent, decode_event
 from .errors import ConnectionLost, NoHub, Refused
-from .http import Client, Events, Reply, segment
+from .http import Client, Reply, segment
+from .http_parser import Events
 
 PATIENCE = 10.0
 """Seconds that a stream waits for a hub that went away to come back."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pilothouse.remote import hook
 from pilothouse.remote.hook import Refusal, output
-from pilothouse.remote.http import Body, BrokenAnswer, parse_head
+from pilothouse.remote.http_parser import Body, BrokenAnswer, parse_head
 
 ALLOW = b'{"decision":"allow"}'
 LENGTH = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 20\r\n\r\n" + ALLOW

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilothouse.remote.http import Body, BrokenAnswer, Events, Frame, Head, parse_head, request_head
+from pilothouse.remote.http_parser import Body, BrokenAnswer, Events, Frame, Head, parse_head, request_head
 
 CHUNKED = Head(200, {"transfer-encoding": "chunked"})
 
