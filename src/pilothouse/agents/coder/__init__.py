@@ -8,7 +8,8 @@
     worker.py      the model with its tools and instructions, and retries
     work.py        one tool call: announced, permitted, ended
     tools/         the tools of the model; workspace.py has the directories and files that they use
-    models.py      names of models; content.py, memory.py and compaction.py prepare the conversation for them
+    models.py      models of pydantic-ai, by their names in model_names.py
+    memory.py      the conversation as a model has it; content.py and compaction.py prepare it
     errors.py      the errors of a model, as clients receive them
 
 `turn` and all below it import pydantic-ai, so `agent` imports them when a session has been open for a moment, or a

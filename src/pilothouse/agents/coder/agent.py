@@ -55,7 +55,7 @@ from ...acp import (
 )
 from ...acp.errors import AUTH_REQUIRED, INTERNAL_ERROR
 from ..sessions import SessionAgent, absolute, directory
-from . import models, modes
+from . import model_names, modes
 from .host import Host, Options
 from .session import History, Prompt, Session, Settings
 
@@ -109,7 +109,7 @@ class CoderAgent(SessionAgent[Session]):
                 ),
                 auth=AgentAuthCapabilities(),
             ),
-            auth_methods=[AuthMethodAgent(id=METHOD, name="Choose a model", description=models.SETTING)],
+            auth_methods=[AuthMethodAgent(id=METHOD, name="Choose a model", description=model_names.SETTING)],
             agent_info=Implementation(name="pilothouse-coder", title="Pilothouse agent", version=__version__),
         )
 
@@ -122,7 +122,7 @@ class CoderAgent(SessionAgent[Session]):
         if self._reload is not None:
             self._host.options = self._options = self._reload()
         if self._options.model is None:
-            raise RequestError(AUTH_REQUIRED, models.HOW, {"errorKind": "auth_required"})
+            raise RequestError(AUTH_REQUIRED, model_names.HOW, {"errorKind": "auth_required"})
         return AuthenticateResponse()
 
     # -- sessions --
@@ -182,8 +182,10 @@ class CoderAgent(SessionAgent[Session]):
     async def prompt(self, session_id: str, prompt: list[ContentBlock], **kwargs: Any) -> PromptResponse:
         session = self._open(session_id)
         if not self._has_model(session):
-            await self._host.client.session_update(session_id=session.id, update=update_agent_message_text(models.HOW))
-            raise RequestError(AUTH_REQUIRED, models.MISSING, {"errorKind": "auth_required"})
+            await self._host.client.session_update(
+                session_id=session.id, update=update_agent_message_text(model_names.HOW)
+            )
+            raise RequestError(AUTH_REQUIRED, model_names.MISSING, {"errorKind": "auth_required"})
         under_way = Prompt()
         session.prompts.append(under_way)
         reason: StopReason = "cancelled"

@@ -17,7 +17,7 @@ from ...acp import (
     SessionMode,
     SessionModeState,
 )
-from . import models as names
+from . import model_names
 from .session import Session
 
 DEFAULT: Final = "code"
@@ -70,7 +70,7 @@ def config_options(session: Session, models: Sequence[str]) -> list[SessionConfi
                 name="Model",
                 category="model",
                 current_value=settings.model or known[0],
-                options=[SessionConfigSelectOption(value=name, name=names.shown(name)) for name in known],
+                options=[SessionConfigSelectOption(value=name, name=model_names.shown(name)) for name in known],
             )
         )
     options.append(
@@ -93,7 +93,7 @@ def set_option(session: Session, option: str, value: str | bool) -> None:
         session.save(thinking=str(value))
     elif option == "model" and isinstance(value, str):
         try:
-            names.parse(value)
+            model_names.parse(value)
         except ValueError as exc:
             raise RequestError.invalid_params({"configId": option, "value": value, "details": str(exc)}) from None
         session.save(model=value)

@@ -29,7 +29,7 @@ from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.toolsets import AbstractToolset
 
-from . import compaction, models, modes
+from . import compaction, model_names, modes
 from .compaction import Room
 from .errors import BROKEN_OFF, is_passing, kind_of
 from .tools import CHANGING, FOR_SUB_AGENTS, TOOLS
@@ -193,6 +193,8 @@ def context_window(model: Any, work: Work) -> int:
         (size for begin, size in WINDOWS.items() if model.model_name.startswith(begin)), None
     )
     # a server of one's own may have loaded a model of a known name with less
-    told = (host.options.context_window, known) if models.is_elsewhere(name) else (known, host.options.context_window)
+    told = (
+        (host.options.context_window, known) if model_names.is_elsewhere(name) else (known, host.options.context_window)
+    )
     window: int = next(size for size in (host.windows.get(name), *told, WINDOW) if size)
     return window

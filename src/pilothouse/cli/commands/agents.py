@@ -128,7 +128,7 @@ if TYPE_CHECKING:
 
 
 def _checked(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
-    from ...agents.coder.models import parse
+    from ...agents.coder.model_names import parse
 
     if value is not None:
         try:

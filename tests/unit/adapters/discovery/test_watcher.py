@@ -169,6 +169,8 @@ async def test_adapters_of_packages_are_heard_from_any_thread_and_may_raise() ->
     good, bad = Packaged("good", stop=RuntimeError("never")), Packaged("bad", watch=RuntimeError("no"))
     async with watching(adapters=[bad, good]) as (_, heard):
         event = SessionDiscoveryEvent(type="session_updated", session_id="p-1", agent="good")
+        while not good.listeners:  # adapters are watched in the background
+            await asyncio.sleep(0.01)
         for told in (None, event):
             threading.Thread(target=good.listeners[0], args=(told,)).start()
         await heard.until("session_updated", "p-1")

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pilothouse.agents.coder.models import ModelName, NoKey, parse, resolve, shown
+from pilothouse.agents.coder.model_names import ModelName, parse, shown
+from pilothouse.agents.coder.models import NoKey, resolve
 from pilothouse.agents.commands import Failure
 
 
